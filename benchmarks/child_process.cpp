@@ -90,9 +90,9 @@ std::vector<std::string> java_peer(const std::string& main_class) {
   return {"java", "-cp", built_peer("java_peer.jar"), main_class};
 }
 
-measure child_run(std::vector<std::string> program, peer_run what) {
-  program.insert(program.end(), {what.workload, std::to_string(what.producers),
-                                 std::to_string(what.consumers), std::to_string(what.capacity)});
+measure child_run(std::vector<std::string> program, peer_run run) {
+  program.insert(program.end(), {run.workload, std::to_string(run.producers),
+                                 std::to_string(run.consumers), std::to_string(run.capacity)});
   return [program = std::move(program)](const settings& s) {
     std::vector<std::string> command = program;
     const auto duration = std::chrono::duration_cast<std::chrono::milliseconds>(s.run_time);

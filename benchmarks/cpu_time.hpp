@@ -1,6 +1,6 @@
 #pragma once
 
-// The CPU time of this process so far, for workloads that measure doing nothing.
+// The CPU time of this process so far, for workloads that measure idle threads.
 
 #include <ctime>
 

@@ -34,8 +34,8 @@ int open_to_write(const fs::path& file) {
   return opened;
 }
 
-constexpr std::chrono::minutes patience{1};  // with a start or an end
-constexpr std::chrono::microseconds between_looks{200};
+constexpr std::chrono::minutes patience{1};  // for a start or an end
+constexpr std::chrono::microseconds poll_interval{200};
 
 int wait_for(pid_t child) {
   int status = 0;
@@ -44,19 +44,19 @@ int wait_for(pid_t child) {
   return status;
 }
 
-double memory_mb(pid_t of, std::string_view what) {
-  std::ifstream in("/proc/" + std::to_string(of) + "/status");
+double memory_mb(pid_t pid, std::string_view field) {
+  std::ifstream in("/proc/" + std::to_string(pid) + "/status");
   for (std::string line; std::getline(in, line);) {
-    if (line.starts_with(what)) return std::stod(line.substr(what.size())) / 1024;
+    if (line.starts_with(field)) return std::stod(line.substr(field.size())) / 1024;
   }
-  fail("/proc/PID/status does not say how much memory the server has");
+  fail("/proc/PID/status has no field for the memory of the server");
 }
 
 }  // namespace
 
-daemon_process::daemon_process(const std::vector<std::string>& command, fs::path log, end how,
+daemon_process::daemon_process(const std::vector<std::string>& command, fs::path log, end ending,
                                const std::function<bool()>& is_up)
-    : log_(std::move(log)), how_(how), dies_([this] {
+    : log_(std::move(log)), ending_(ending), kill_([this] {
         if (pid_ == 0) return;
         ::kill(pid_, SIGKILL);
         std::cerr << "log of the server:\n" << text_of(log_) << std::flush;
@@ -69,12 +69,12 @@ daemon_process::daemon_process(const std::vector<std::string>& command, fs::path
     int status = 0;
     if (::waitpid(pid_, &status, WNOHANG) == pid_) {
       pid_ = 0;
-      fail(command[0] + " ended at once; it said:\n" + text_of(log_));
+      fail(command[0] + " ended at once; its log:\n" + text_of(log_));
     }
     if (std::chrono::steady_clock::now() > give_up) {
       fail(command[0] + " did not listen within a minute");
     }
-    std::this_thread::sleep_for(between_looks);
+    std::this_thread::sleep_for(poll_interval);
   }
 }
 
@@ -93,25 +93,25 @@ daemon_process::~daemon_process() {
     if (std::chrono::steady_clock::now() > give_up) {
       fail("the server did not end within a minute after SIGTERM");
     }
-    std::this_thread::sleep_for(between_looks);
+    std::this_thread::sleep_for(poll_interval);
   }
   pid_ = 0;
-  if (how_ == end::must_be_clean && (!WIFEXITED(status) || WEXITSTATUS(status) != 0)) {
-    fail("the server did not end well; it said:\n" + text_of(log_));
+  if (ending_ == end::must_be_clean && (!WIFEXITED(status) || WEXITSTATUS(status) != 0)) {
+    fail("the server ended with an error; its log:\n" + text_of(log_));
   }
 }
 
 double daemon_process::cpu_us() const {
   double ns = 0;
-  bool was_told = false;
+  bool has_times = false;
   for (const auto& task : fs::directory_iterator("/proc/" + std::to_string(pid_) + "/task")) {
     std::ifstream in(task.path() / "schedstat");
     double of_thread = 0;
     if (!(in >> of_thread)) continue;
     ns += of_thread;
-    was_told = true;
+    has_times = true;
   }
-  if (!was_told) fail("this kernel has no /proc/PID/task/*/schedstat to read CPU times from");
+  if (!has_times) fail("this kernel has no /proc/PID/task/*/schedstat to read CPU times from");
   return ns / 1e3;
 }
 

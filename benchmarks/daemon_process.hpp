@@ -1,6 +1,6 @@
 #pragma once
 
-// A server as a process of its own, for as long as a run needs it, and what it costs.
+// A server in its own process for the duration of a run, and its CPU time and memory.
 
 #include <sys/types.h>
 
@@ -15,33 +15,33 @@ namespace sluice::bench {
 
 class daemon_process {
  public:
-  enum class end { must_be_clean, by_any_way };  // of a server that is told to end
+  enum class end { must_be_clean, by_any_way };  // after SIGTERM
 
-  // Starts `command`, with what it says in the file `log`, and returns when `is_up`, asked again
-  // and again, says true. Ends the bench when it never does, or when the server ends before.
-  daemon_process(const std::vector<std::string>& command, std::filesystem::path log, end how,
+  // Starts `command`, with its output in the file `log`, and polls `is_up` until it returns true.
+  // Ends the bench if it does not within a minute, or if the server ends before.
+  daemon_process(const std::vector<std::string>& command, std::filesystem::path log, end ending,
                  const std::function<bool()>& is_up);
-  // SIGTERM, as an operator would; ends the bench when it must end cleanly and does not.
+  // Sends SIGTERM, as an operator would. Fails the bench if the end must be clean and is not.
   ~daemon_process();
   daemon_process(const daemon_process&) = delete;
   daemon_process& operator=(const daemon_process&) = delete;
 
   pid_t pid() const { return pid_; }
 
-  // Of all its threads, so far; to the nanosecond, where the kernel's clock tick of
-  // /proc/PID/stat would hide what an idle server does.
+  // Returns the CPU time of all its threads so far, in nanosecond resolution: the clock tick of
+  // /proc/PID/stat is too coarse for an idle server.
   double cpu_us() const;
   double resident_mb() const;
-  double peak_mb() const;  // the most that was resident at any time
+  double peak_mb() const;  // peak resident memory
 
-  // SIGKILL: it has no time to do anything about its end.
+  // Sends SIGKILL.
   void kill();
 
  private:
   std::filesystem::path log_;
-  end how_;
+  end ending_;
   pid_t pid_ = 0;
-  on_failure dies_;  // with a bench that fails: nobody else would end it
+  on_failure kill_;  // ends the server if the bench fails
 };
 
 }  // namespace sluice::bench

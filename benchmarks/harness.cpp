@@ -34,7 +34,7 @@ std::mutex& to_clean_up_lock() {
   return one;
 }
 
-// Ours, the baseline, then the peers: the order of every table, whatever the order of linking.
+// The order in every table, independent of the order of linking: sluice, the baseline, the peers.
 int rank(std::string_view who) {
   constexpr std::array<std::string_view, 8> order = {"sluice",     "sluice_", "std", "tbb",
                                                      "moodycamel", "boost",   "caf", "go"};
@@ -55,11 +55,11 @@ constexpr std::string_view usage =
     "  --quick            smoke run: every contender once, briefly; the numbers mean nothing\n"
     "  --filter WORKLOAD  run this workload only\n"
     "  --list             print workloads and contenders, run nothing\n"
-    "  --check            exit with 1 when a bar is not met\n"
-    "  --patient          wait for quiet moments; repeat what others disturbed\n";
+    "  --check            exit with 1 if a bar is not met\n"
+    "  --patient          wait for an idle machine; repeat runs that other processes disturbed\n";
 
-[[noreturn]] void bad_usage(std::string_view what) {
-  std::cerr << what << '\n' << usage;
+[[noreturn]] void bad_usage(std::string_view problem) {
+  std::cerr << problem << '\n' << usage;
   std::exit(2);
 }
 
@@ -107,7 +107,7 @@ settings parse(int argc, char** argv) {
   return result;
 }
 
-// One line on a terminal that says what runs now, wiped when done; nothing in a log file.
+// Shows the current run in one line of a terminal, and erases it at the end. Silent in a log file.
 class progress {
  public:
   explicit progress(std::string title) : title_(std::move(title)) {}
@@ -134,7 +134,7 @@ struct sample {
   double bystander_cores;
 };
 
-// Returns when other processes leave the machine alone, or after a minute.
+// Returns when other processes are idle, or after a minute.
 void wait_for_quiet() {
   for (int i = 0; i < 300; ++i) {
     const bystanders others;
@@ -143,8 +143,8 @@ void wait_for_quiet() {
   }
 }
 
-// One repetition of one contender. A patient run waits for a quiet moment, and is taken again as
-// long as others disturb it, but not for ever.
+// Runs one repetition of one contender. A patient run waits for an idle machine, and is repeated up
+// to five times if other processes disturb it.
 sample run_once(contender& c, const settings& s) {
   constexpr int patience = 5;
   for (int tries = 1;; ++tries) {
@@ -157,8 +157,8 @@ sample run_once(contender& c, const settings& s) {
 }
 
 void run_board(const std::string& bench, scoreboard& board, const settings& s) {
-  const progress line(bench + "/" + board.what.name);
-  const unsigned repetitions = std::min(s.repetitions, board.what.repetitions_max);
+  const progress line(bench + "/" + board.spec.name);
+  const unsigned repetitions = std::min(s.repetitions, board.spec.repetitions_max);
   if (!s.quick) {
     for (contender& c : board.contenders) {
       line.show("warm-up", c.who);
@@ -222,13 +222,13 @@ registration::registration(void (*add)(suite&)) {
 
 suite::suite(std::string name) : name_(std::move(name)) {}
 
-void suite::declare(workload what) {
-  boards_.push_back({.what = std::move(what), .contenders = {}});
+void suite::declare(workload declared) {
+  boards_.push_back({.spec = std::move(declared), .contenders = {}});
 }
 
 void suite::add(std::string_view workload_name, std::string who, measure run) {
   for (scoreboard& board : boards_) {
-    if (board.what.name != workload_name) {
+    if (board.spec.name != workload_name) {
       continue;
     }
     for (const contender& c : board.contenders) {
@@ -248,7 +248,7 @@ int suite::run(int argc, char** argv) {
     add(*this);
   }
   if (!s.filter.empty()) {
-    std::erase_if(boards_, [&](const scoreboard& b) { return b.what.name != s.filter; });
+    std::erase_if(boards_, [&](const scoreboard& b) { return b.spec.name != s.filter; });
     if (boards_.empty()) {
       bad_usage("no workload is called '" + s.filter + "'; --list names them");
     }
@@ -260,14 +260,14 @@ int suite::run(int argc, char** argv) {
   if (s.list) {
     for (const scoreboard& board : boards_) {
       for (const contender& c : board.contenders) {
-        std::cout << name_ << ' ' << board.what.name << ' ' << c.who << '\n';
+        std::cout << name_ << ' ' << board.spec.name << ' ' << c.who << '\n';
       }
     }
     return 0;
   }
   std::ofstream json;
   if (!s.json_file.empty()) {
-    json.open(s.json_file);  // now, so that a bad path is known before minutes of measuring
+    json.open(s.json_file);  // now, so that a wrong path fails before minutes of measurements
     if (!json) {
       bad_usage("cannot write " + s.json_file);
     }
@@ -280,7 +280,7 @@ int suite::run(int argc, char** argv) {
   }
   const int missed = print_bars(std::cout, boards_);
   if (s.quick) {
-    std::cout << "\nThis was a --quick run: it shows that the bench works, not how fast.\n";
+    std::cout << "\nThis was a --quick run: a test that the bench works, not a measurement.\n";
   }
   if (json.is_open()) {
     write_json(json, name_, boards_);
@@ -310,9 +310,9 @@ void fail(std::string_view why) {
   std::_Exit(3);  // contenders' threads may still run, so no destructors
 }
 
-void expect_equal(std::uint64_t actual, std::uint64_t expected, std::string_view what) {
+void expect_equal(std::uint64_t actual, std::uint64_t expected, std::string_view quantity) {
   if (actual != expected) {
-    fail(std::string(what) + ": got " + std::to_string(actual) + ", expected " +
+    fail(std::string(quantity) + ": got " + std::to_string(actual) + ", expected " +
          std::to_string(expected));
   }
 }

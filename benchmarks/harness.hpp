@@ -1,15 +1,14 @@
 #pragma once
 
-// Runs contenders side by side and says who is faster, by how much, and whether that is enough.
+// Runs contenders side by side, prints their medians and ratios, and checks the declared bars.
 //
 // A bench is a suite of workloads ("8P8C"). A workload has contenders ("sluice", "std", "go"),
 // each a function that runs the workload once and returns one number. The suite runs every
-// contender of a workload once per repetition, in an order that rotates, so that a machine which
-// slows down for a second slows down everybody; then it prints medians, ratios, and the bars that
-// the workload declares.
+// contender of a workload once per repetition, in an order that rotates, so that a temporary
+// slowdown of the machine affects all contenders.
 //
-// Each contender lives in its own source file and adds itself with a `registration`, so that a
-// peer whose package is absent is simply a file that was not compiled.
+// Each contender has its own source file and adds itself with a `registration`. The file of a peer
+// whose package is missing is not compiled.
 //
 //     const registration added{[](suite& s) {
 //         s.add("8P8C", "std", operations_per_second([](seconds duration) {
@@ -19,7 +18,7 @@
 //
 //     int main(int argc, char** argv) {
 //         suite s("queue");
-//         s.declare({.name = "8P8C", .about = "8 to 8 threads", .unit = "items/s",
+//         s.declare({.name = "8P8C", .summary = "8 to 8 threads", .unit = "items/s",
 //                    .bars = {at_least(10, "std")}});
 //         return s.run(argc, argv);
 //     }
@@ -37,25 +36,25 @@ using seconds = std::chrono::duration<double>;
 
 enum class better { higher, lower };
 
-// What the command line said. `run_time` is how long one repetition of one contender should take.
+// The command line. `run_time` is the intended duration of one repetition of one contender.
 struct settings {
   unsigned repetitions = 7;
   seconds run_time{0.4};
-  bool quick = false;    // a smoke run: everything is executed, nothing is worth quoting
+  bool quick = false;    // a smoke run: executes everything, measures nothing
   bool list = false;     // print the names and stop
-  bool check = false;    // exit with 1 when a bar is not met
-  bool patient = false;  // wait for quiet moments; repeat what others disturbed
+  bool check = false;    // exit with 1 if a bar is not met
+  bool patient = false;  // wait for an idle machine; repeat runs that other processes disturbed
   std::string filter;    // run only this workload
   std::string json_file;
 };
 
-// A claim that a workload must bear out, about medians of one run.
+// A target for the medians of one run.
 struct bar {
   enum class rule {
-    at_least_times,  // who >= limit * against
-    at_most_times,   // who <= limit * against
-    below,           // who < limit, in the workload's unit
-    above            // who > limit, likewise
+    at_least_times,  // contender >= limit * against
+    at_most_times,   // contender <= limit * against
+    below,           // contender < limit, in the workload's unit
+    above            // contender > limit, in the workload's unit
   };
   rule kind;
   double limit;
@@ -70,26 +69,26 @@ bar above(double limit, std::string who = "sluice");
 
 struct workload {
   std::string name;
-  std::string about;  // one line under the table's title: what is measured
+  std::string summary;  // one line under the table's title: the load and the measured quantity
   std::string unit;
   better direction = better::higher;
   std::vector<bar> bars = {};
-  unsigned repetitions_max = 1000;  // for a workload whose run cannot be made short
+  unsigned repetitions_max = 1000;  // lower for a workload with long runs
 };
 
 // Runs a workload once and returns the value in the workload's unit.
 using measure = std::function<double(const settings&)>;
 
-// What a run of a given duration came to.
+// The result of a run.
 struct tally {
   std::uint64_t operations;
   seconds took;
 };
 using timed_run = std::function<tally(seconds duration)>;
 
-// Runs last for a given time and not for a given number of operations: a contender may do ten
-// thousand operations a second or a hundred million, and the same one may change from one to the
-// other when the scheduler moves a thread.
+// Runs have a given duration and not a given number of operations: the rates of contenders differ
+// by a factor of ten thousand, and the rate of one contender can change as much when the scheduler
+// moves a thread.
 measure operations_per_second(timed_run run);
 measure nanoseconds_per_operation(timed_run run);
 
@@ -99,11 +98,11 @@ struct contender {
   std::vector<double> values = {};  // one per repetition
 };
 
-struct scoreboard {  // a workload, and how its contenders did
-  workload what;
+struct scoreboard {  // a workload and the results of its contenders
+  workload spec;
   std::vector<contender> contenders;
-  double bystander_cores = 0;  // what other processes took while it ran
-  // A cache line to another core and back, in ns, before each repetition.
+  double bystander_cores = 0;  // used by other processes during the runs
+  // The round trip of a cache line to another core before each repetition, in ns.
   std::vector<double> line_trips = {};
 };
 
@@ -112,13 +111,13 @@ class suite {
   explicit suite(std::string name);
 
   // Tables appear in the order of declaration.
-  void declare(workload what);
+  void declare(workload declared);
 
   // The workload must have been declared; a contender appears once in each.
   void add(std::string_view workload_name, std::string who, measure run);
 
-  // Adds every registered contender, runs what the command line asks for, prints and writes the
-  // results. Returns the process's exit code.
+  // Adds every registered contender, runs the selected workloads, prints and writes the results.
+  // Returns the process's exit code.
   int run(int argc, char** argv);
 
  private:
@@ -132,11 +131,11 @@ class registration {
   explicit registration(void (*add)(suite&));
 };
 
-// A contender that loses an item or cannot run makes every number of the run worthless: say so on
-// stderr and end the process.
+// Prints the reason on stderr and ends the process. Called if a contender loses an item or cannot
+// run, which invalidates all numbers of the run.
 [[noreturn]] void fail(std::string_view why);
 
-// What must happen even then, as nothing is destroyed: for as long as this lives.
+// A clean-up that fail() runs while this object lives, since fail() calls no destructors.
 class on_failure {
  public:
   explicit on_failure(std::function<void()> clean_up);
@@ -150,9 +149,9 @@ class on_failure {
   friend void fail(std::string_view why);
 };
 
-void expect_equal(std::uint64_t actual, std::uint64_t expected, std::string_view what);
+void expect_equal(std::uint64_t actual, std::uint64_t expected, std::string_view quantity);
 
-// Makes the compiler believe that `value` is used, so that the work behind it is not removed.
+// Prevents the compiler from removing the computation of `value`.
 template <class T>
 inline void keep(const T& value) {
   asm volatile("" : : "r,m"(value) : "memory");

@@ -12,8 +12,8 @@ namespace sluice::bench::harness_test {
 namespace {
 
 scoreboard board_of(better direction, std::vector<bar> bars, std::vector<contender> contenders) {
-  return {.what = {.name = "w",
-                   .about = "about",
+  return {.spec = {.name = "w",
+                   .summary = "summary",
                    .unit = "ns",
                    .direction = direction,
                    .bars = std::move(bars)},
@@ -30,7 +30,7 @@ TEST(bench_report_test, MedianOfAnOddCountIsTheMiddleAndOfAnEvenCountTheMeanOfTw
   EXPECT_EQ(median({7}), 7);
 }
 
-TEST(bench_report_test, ValuesAreShortenedToWhatATableNeeds) {
+TEST(bench_report_test, ValuesAreShortenedForATable) {
   EXPECT_EQ(format_value(20'123'456), "20.1 M");
   EXPECT_EQ(format_value(2'012'345), "2.01 M");
   EXPECT_EQ(format_value(13'449), "13.4 k");
@@ -53,13 +53,13 @@ TEST(bench_report_test, ABarIsJudgedOnMedians) {
 
 TEST(bench_report_test, ABarWhosePeerDidNotRunIsNotMetNorMissed) {
   const scoreboard board = board_of(better::higher, {at_least(1, "go")}, {ran("sluice", {1})});
-  EXPECT_EQ(judge(board.what.bars[0], board), verdict::not_measured);
+  EXPECT_EQ(judge(board.spec.bars[0], board), verdict::not_measured);
   std::ostringstream out;
   EXPECT_EQ(print_bars(out, {board}), 0);
   EXPECT_NE(out.str().find("not measured"), std::string::npos);
 }
 
-TEST(bench_report_test, MissedBarsAreCountedAndShouted) {
+TEST(bench_report_test, MissedBarsAreCountedAndMarked) {
   const scoreboard board = board_of(better::lower, {below(30), at_most(1.3, "std")},
                                     {ran("sluice", {31}), ran("std", {20})});
   std::ostringstream out;
@@ -68,7 +68,7 @@ TEST(bench_report_test, MissedBarsAreCountedAndShouted) {
   EXPECT_NE(out.str().find("NOT met: 1.55x"), std::string::npos) << out.str();
 }
 
-TEST(bench_report_test, RatiosCompareOursWithEveryoneElse) {
+TEST(bench_report_test, RatiosCompareSluiceWithAllOthers) {
   std::ostringstream out;
   print_board(
       out, "b",
@@ -78,7 +78,7 @@ TEST(bench_report_test, RatiosCompareOursWithEveryoneElse) {
   EXPECT_NE(out.str().find("sluice_spsc is 24.0x std, 4.00x go\n"), std::string::npos);
 }
 
-TEST(bench_report_test, CoresThatMovedMeanwhileAreSaid) {
+TEST(bench_report_test, DistantCoresAreReported) {
   scoreboard board = board_of(better::higher, {}, {ran("sluice", {24})});
   const auto text = [&] {
     std::ostringstream out;
@@ -116,7 +116,7 @@ TEST(bench_harness_test, AMeasureRelatesTheOperationsToTheTimeTheyReallyTook) {
 TEST(bench_harness_test, ThreadsRunUntilTheClockEndsAndTheirOperationsAreAddedUp) {
   std::atomic<int> ended = 0;
   const tally result = run_threads(seconds(0.01), 5, [&](int i, const run_clock& clock) {
-    while (!clock.is_over()) std::this_thread::yield();
+    while (!clock.has_ended()) std::this_thread::yield();
     ++ended;
     return static_cast<std::uint64_t>(i);
   });
@@ -140,7 +140,7 @@ TEST(bench_harness_test, AWrongChecksumFailsTheBench) {
   EXPECT_EXIT(expect_equal(1, 2, "sum"), ::testing::ExitedWithCode(3), "sum: got 1, expected 2");
 }
 
-TEST(bench_harness_test, AFailureCleansUpWhatStillLives) {
+TEST(bench_harness_test, AFailureRunsTheLiveCleanUps) {
   const auto fails = [] {
     {
       const on_failure gone([] { std::cerr << "gone"; });
@@ -153,7 +153,7 @@ TEST(bench_harness_test, AFailureCleansUpWhatStillLives) {
 
 TEST(bench_harness_test, AContenderOfNoWorkloadAndATwinFailTheBench) {
   suite s("x");
-  s.declare({.name = "w", .about = "", .unit = "ns"});
+  s.declare({.name = "w", .summary = "", .unit = "ns"});
   s.add("w", "std", nullptr);
   EXPECT_EXIT(s.add("w", "std", nullptr), ::testing::ExitedWithCode(3), "std is twice");
   EXPECT_EXIT(s.add("v", "std", nullptr), ::testing::ExitedWithCode(3), "does not exist: v");

@@ -22,23 +22,23 @@ void stay_on(std::size_t core) {
   ::pthread_setaffinity_np(::pthread_self(), sizeof only, &only);
 }
 
-double measure_once(std::size_t here, std::size_t there) {
+double measure_once(std::size_t first_core, std::size_t second_core) {
   struct alignas(128) line {
     std::atomic<int> ball{0};
   } shared;
-  const auto hit = [&](int when, int then) {
-    while (shared.ball.load(std::memory_order_acquire) != when) {
+  const auto hit = [&](int expected, int next) {
+    while (shared.ball.load(std::memory_order_acquire) != expected) {
     }
-    shared.ball.store(then, std::memory_order_release);
+    shared.ball.store(next, std::memory_order_release);
   };
   std::chrono::steady_clock::time_point began;
   const std::jthread answers([&] {
-    stay_on(there);
+    stay_on(second_core);
     for (int i = 0; i < trips; ++i) hit(2 * i + 1, 2 * i + 2);
   });
   std::chrono::duration<double, std::nano> took{};
   std::jthread([&] {
-    stay_on(here);
+    stay_on(first_core);
     for (int i = 0; i < trips; ++i) {
       hit(2 * i, 2 * i + 1);
       if (i == 0) hit(2, 2);  // both have begun
@@ -52,12 +52,12 @@ double measure_once(std::size_t here, std::size_t there) {
 }  // namespace
 
 double line_round_trip_ns() {
-  cpu_set_t mine;
-  if (::sched_getaffinity(0, sizeof mine, &mine) != 0 || CPU_COUNT(&mine) < 2) return 0;
+  cpu_set_t allowed;
+  if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0 || CPU_COUNT(&allowed) < 2) return 0;
   std::size_t first = 0;
-  while (!CPU_ISSET(first, &mine)) ++first;
+  while (!CPU_ISSET(first, &allowed)) ++first;
   std::size_t last = CPU_SETSIZE - 1;
-  while (!CPU_ISSET(last, &mine)) --last;
+  while (!CPU_ISSET(last, &allowed)) --last;
   std::array<double, 5> all{};
   for (double& one : all) one = measure_once(first, last);
   std::ranges::sort(all);

@@ -1,13 +1,13 @@
 #pragma once
 
-// How far apart the cores are right now. On a virtual machine that changes: its cores may be
-// neighbours for some seconds and on different sides of the chip for others, and whatever hands
-// work from one to the other is then several times slower.
+// The current distance between cores. On a virtual machine it changes: its cores may be neighbours
+// for some seconds and on different sides of the chip for others, and communication between them is
+// then several times slower.
 
 namespace sluice::bench {
 
-// A cache line that one core writes goes to another and back: nanoseconds, the median of a few
-// trips of some milliseconds. 0: there is one core only.
+// Returns the round trip of a cache line to another core in nanoseconds: the median of a few
+// measurements of some milliseconds. 0 if there is only one core.
 double line_round_trip_ns();
 
 }  // namespace sluice::bench

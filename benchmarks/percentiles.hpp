@@ -1,6 +1,6 @@
 #pragma once
 
-// Percentiles of one measurement as several workloads: a run takes seconds and yields them all.
+// Percentiles of one measurement as several workloads: a run takes seconds and returns all of them.
 
 #include <algorithm>
 #include <cmath>
@@ -21,7 +21,7 @@ inline double percentile(const std::vector<double>& sorted, double share) {
   return sorted[std::clamp<std::size_t>(rank, 1, sorted.size()) - 1];
 }
 
-// The percentiles of one repetition are of one run, so the first that is asked measures.
+// The percentiles of one repetition are of one run, which the first call measures.
 class percentile_runs {
  public:
   using sorted_run = std::function<std::vector<double>(const settings&)>;
@@ -38,14 +38,14 @@ class percentile_runs {
 
  private:
   struct runs {
-    explicit runs(sorted_run how) : run(std::move(how)) {}
+    explicit runs(sorted_run measured) : run(std::move(measured)) {}
 
     sorted_run run;
     std::map<double, std::size_t> asked;
     std::vector<std::vector<double>> found;
   };
 
-  std::shared_ptr<runs> all_;  // the workloads of one contender have it together
+  std::shared_ptr<runs> all_;  // shared by the workloads of one contender
 };
 
 }  // namespace sluice::bench

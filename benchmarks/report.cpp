@@ -15,7 +15,7 @@ namespace sluice::bench {
 
 namespace {
 
-// With this many digits after the point. Never depends on a locale, as printf does.
+// Formats with `digits` digits after the point. Unlike printf, independent of the locale.
 std::string fixed(double value, int digits) {
   std::array<char, 400> text{};  // the largest double has 309 digits before the point
   const auto [end, error] = std::to_chars(text.data(), text.data() + text.size(), value,
@@ -23,7 +23,7 @@ std::string fixed(double value, int digits) {
   return error == std::errc{} ? std::string(text.data(), end) : "?";
 }
 
-// With as many digits as it needs: 10, 1.3.
+// Formats with as few digits as possible: 10, 1.3.
 std::string brief(double value) {
   std::array<char, 32> text{};
   const auto [end, error] =
@@ -48,7 +48,7 @@ bool is_ours(std::string_view who) {
   return who.starts_with("sluice");
 }
 
-// Where the cores moved meanwhile, contenders did not run on the same machine.
+// Warns if the distance of the cores changed: contenders ran under different conditions.
 void print_line_trips(std::ostream& out, const scoreboard& board) {
   if (board.line_trips.empty()) return;
   const auto [least, most] = std::ranges::minmax(board.line_trips);
@@ -57,7 +57,7 @@ void print_line_trips(std::ostream& out, const scoreboard& board) {
       << " ns to another core and back\n";
 }
 
-// "sluice is 14.3x std, 1.21x go", for each of ours against each of the others.
+// "sluice is 14.3x std, 1.21x go", for each of sluice's contenders against each of the others.
 void print_ratios(std::ostream& out, const scoreboard& board) {
   for (const contender& ours : board.contenders) {
     const std::optional<double> value = median_of(board, ours.who);
@@ -96,16 +96,16 @@ std::string claim_text(const bar& claim, const std::string& unit) {
   std::abort();
 }
 
-// What the claim's left side came to: a ratio, or a value.
+// The measured left side of the claim: a ratio, or a value.
 std::string measured_text(const bar& claim, const scoreboard& board) {
   const double value = *median_of(board, claim.who);
   if (is_absolute(claim)) {
-    return format_value(value) + " " + board.what.unit;
+    return format_value(value) + " " + board.spec.unit;
   }
   return times(value / *median_of(board, claim.against));
 }
 
-// Whole numbers where decimals would be noise; never an exponent.
+// Whole numbers from 1000; never an exponent.
 std::string json_number(double value) {
   return fixed(value, value < 1000 ? 3 : 0);
 }
@@ -121,7 +121,7 @@ std::string escaped(std::string_view text) {
   return result;
 }
 
-// CPU time that all cores together have spent on anything since boot.
+// Returns the CPU time of all cores since boot.
 seconds machine_busy() {
   std::ifstream in("/proc/stat");
   std::string label;
@@ -133,9 +133,9 @@ seconds machine_busy() {
 
 seconds own_cpu_time() {
   double total = 0;
-  for (const auto whose : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
+  for (const auto scope : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
     rusage used{};
-    ::getrusage(whose, &used);
+    ::getrusage(scope, &used);
     total += static_cast<double>(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
              static_cast<double>(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6;
   }
@@ -193,11 +193,11 @@ verdict judge(const bar& claim, const scoreboard& board) {
 }
 
 void print_board(std::ostream& out, std::string_view bench, const scoreboard& board) {
-  const bool higher = board.what.direction == better::higher;
+  const bool higher = board.spec.direction == better::higher;
   out << '\n'
-      << bench << '/' << board.what.name << "  [" << board.what.unit << ", "
+      << bench << '/' << board.spec.name << "  [" << board.spec.unit << ", "
       << (higher ? "higher" : "lower") << " is better]\n"
-      << "  " << board.what.about << '\n';
+      << "  " << board.spec.summary << '\n';
   if (board.contenders.empty()) {
     out << "  no contender was built\n";
     return;
@@ -224,13 +224,13 @@ int print_bars(std::ostream& out, const std::vector<scoreboard>& boards) {
   int missed = 0;
   bool titled = false;
   for (const scoreboard& board : boards) {
-    for (const bar& claim : board.what.bars) {
+    for (const bar& claim : board.spec.bars) {
       if (!titled) {
         out << "\nbars\n";
         titled = true;
       }
-      out << "  " << std::left << std::setw(21) << board.what.name << std::setw(40)
-          << claim_text(claim, board.what.unit);
+      out << "  " << std::left << std::setw(21) << board.spec.name << std::setw(40)
+          << claim_text(claim, board.spec.unit);
       switch (judge(claim, board)) {
         case verdict::met:
           out << "met: " << measured_text(claim, board) << '\n';
@@ -254,9 +254,9 @@ void write_json(std::ostream& out, std::string_view bench, const std::vector<sco
   for (const scoreboard& board : boards) {
     for (const contender& c : board.contenders) {
       out << separator << R"(  {"bench": ")" << escaped(bench) << R"(", "workload": ")"
-          << escaped(board.what.name) << R"(", "who": ")" << escaped(c.who) << R"(", "value": )"
-          << json_number(median(c.values)) << R"(, "unit": ")" << escaped(board.what.unit)
-          << R"(", "better": ")" << (board.what.direction == better::higher ? "higher" : "lower")
+          << escaped(board.spec.name) << R"(", "who": ")" << escaped(c.who) << R"(", "value": )"
+          << json_number(median(c.values)) << R"(, "unit": ")" << escaped(board.spec.unit)
+          << R"(", "better": ")" << (board.spec.direction == better::higher ? "higher" : "lower")
           << "\"}";
       separator = ",\n";
     }

@@ -1,6 +1,6 @@
-# How the project compiles its own sources. Nothing here reaches a program that uses the library.
+# Compile options of the project's own sources. Programs that use the library do not inherit them.
 
-# Sanitizers change the ABI of what they instrument, so they are for the whole build or none.
+# Sanitizers change the ABI of instrumented code, so they apply to the whole build or not at all.
 if(SLUICE_SANITIZE)
   add_compile_options(-fsanitize=${SLUICE_SANITIZE} -fno-sanitize-recover=all
     -fno-omit-frame-pointer)
@@ -31,7 +31,7 @@ if(SLUICE_WARNINGS_AS_ERRORS)
   list(APPEND sluice_warnings -Werror)
 endif()
 
-# Every target whose sources are ours goes through here once.
+# Called once for every target with sources of this project.
 #
 # With SLUICE_UNITY, up to eight sources of a target are compiled as one: headers are parsed and
 # templates instantiated once for all of them. So two sources of a target must not define the same
@@ -55,9 +55,9 @@ function(sluice_compile_options target)
   endif()
 endfunction()
 
-# ccache, when it is there and the user chose no launcher. Paths are hashed relative to the
-# source tree, so that a second checkout of the same sources is served from the first one's
-# cache; debug information is made relative to match.
+# Uses ccache if it is installed and the user chose no launcher. Paths are hashed relative to the
+# source tree, so that a second checkout of the same sources uses the first one's
+# cache; debug information is relative, too.
 if(PROJECT_IS_TOP_LEVEL AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
   find_program(SLUICE_CCACHE ccache)
   mark_as_advanced(SLUICE_CCACHE)

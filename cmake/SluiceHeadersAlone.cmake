@@ -1,6 +1,6 @@
-# Proves, by compiling it, that every header of every module can be the first and only include of
-# a file (it names what it needs), can be included twice, and can be included by many files of
-# one program (it defines nothing that is not inline).
+# Checks, by compiling, that every header of every module can be the first and only include of a
+# file (it includes its dependencies), can be included twice, and can be included by several files
+# of one program (all its definitions are inline).
 function(sluice_headers_alone)
   get_property(headers GLOBAL PROPERTY SLUICE_HEADERS)
   set(folder "${PROJECT_BINARY_DIR}/headers_alone")
@@ -23,7 +23,7 @@ function(sluice_headers_alone)
   add_library(sluice_headers_alone OBJECT ${sources})
   sluice_compile_options(sluice_headers_alone SINGLE_SOURCES)
   target_link_libraries(sluice_headers_alone PRIVATE ${modules})
-  # Only the front end is wanted here.
+  # Only the front end is needed.
   target_compile_options(sluice_headers_alone PRIVATE -O0 -g0)
   if(SLUICE_SANITIZE)
     target_compile_options(sluice_headers_alone PRIVATE -fno-sanitize=all)

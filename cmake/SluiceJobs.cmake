@@ -1,4 +1,4 @@
-# The job server: the modules of jobs/, what they need from outside, and the program itself.
+# The job server: the modules of jobs/, their external libraries, and the program itself.
 
 set(missing)
 find_package(SQLite3)
@@ -27,7 +27,7 @@ foreach(module IN LISTS jobs_modules)
   add_subdirectory(${module})
 endforeach()
 
-# The engine with its store and its workers, for a program that is to have no server.
+# The engine with its store and its workers, for a program without a server.
 add_library(sluice_jobs INTERFACE)
 add_library(sluice::jobs ALIAS sluice_jobs)
 set_target_properties(sluice_jobs PROPERTIES EXPORT_NAME jobs)

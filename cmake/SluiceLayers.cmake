@@ -1,12 +1,12 @@
 # Reads cmake/layers.txt into variables of the calling scope:
 #   SLUICE_LAYERS           every module, bottom layer first
 #   SLUICE_MAY_USE_<module> everything that module may depend on, inherited rows included
-#   SLUICE_TESTS_MAY_USE_<module> what its tests may depend on beside that
+#   SLUICE_TESTS_MAY_USE_<module> what its tests may depend on in addition
 function(sluice_read_layers file)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${file}")
   file(READ "${file}" text)
   string(REGEX REPLACE "#[^\n]*" "" text "${text}")
-  string(REGEX REPLACE "\n +" " " text "${text}") # a row may go on
+  string(REGEX REPLACE "\n +" " " text "${text}") # joins continuation lines
   string(REPLACE "\n" ";" rows "${text}")
   set(modules)
   foreach(row IN LISTS rows)
@@ -25,7 +25,7 @@ function(sluice_read_layers file)
     set(tests_may_use)
     foreach(use IN LISTS uses)
       if(use MATCHES "^<.*>$")
-        continue() # a library from outside: the include walk looks at these
+        continue() # an external library: checked by the include walk
       endif()
       set(list may_use)
       if(use MATCHES "^test:(.+)$")
@@ -47,8 +47,8 @@ function(sluice_read_layers file)
   set(SLUICE_LAYERS "${modules}" PARENT_SCOPE)
 endfunction()
 
-# Where the files of a module are: a row that begins with jobs/ is a folder of the root, any other
-# one of sluice/.
+# Sets the folder of a module: a row that begins with jobs/ is a folder of the root, any other is a
+# folder of sluice/.
 function(sluice_module_folder module out)
   if(module MATCHES "^jobs/")
     set(${out} "${module}" PARENT_SCOPE)
@@ -57,8 +57,8 @@ function(sluice_module_folder module out)
   endif()
 endfunction()
 
-# Every folder of sluice/ and of jobs/ must be a row of the table, and every row a folder. Inside a
-# module there are detail/ and testing/, and modules of their own.
+# Checks that every folder of sluice/ and of jobs/ is a row of the table, and every row a folder. A
+# module may contain detail/, testing/ and nested modules.
 function(sluice_check_folders source_dir)
   file(GLOB entries CONFIGURE_DEPENDS RELATIVE "${source_dir}"
     "${source_dir}/sluice/*" "${source_dir}/jobs/*"

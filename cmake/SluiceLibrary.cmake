@@ -1,4 +1,4 @@
-# The library that is installed: libsluice.a or, with BUILD_SHARED_LIBS, libsluice.so.
+# The installed library: libsluice.a or, with BUILD_SHARED_LIBS, libsluice.so.
 #
 # Each module of sluice/ is compiled once, as sluice_<name>_part. The library sluice_library
 # consists of the objects of all parts. A program of this build, or of a project that includes this
@@ -9,7 +9,7 @@
 
 # sluice_library_part(name LINKS target... SOURCES file...)
 #
-# Adds the interface target sluice_<name> and, if there are sources, the part that it stands for.
+# Adds the interface target sluice_<name> and, if there are sources, the part that it links to.
 function(sluice_library_part name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LINKS;SOURCES")
   add_library(sluice_${name} INTERFACE)
@@ -53,7 +53,7 @@ function(sluice_add_library)
   list(TRANSFORM parts REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>" OUTPUT_VARIABLE objects)
   set(scope PUBLIC)
   if(NOT objects)
-    add_library(sluice_library INTERFACE) # every module is headers alone
+    add_library(sluice_library INTERFACE) # all modules are header-only
     set(scope INTERFACE)
   elseif(BUILD_SHARED_LIBS)
     add_library(sluice_library SHARED ${objects})
@@ -68,7 +68,13 @@ function(sluice_add_library)
   target_include_directories(sluice_library ${scope}
     "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>"
     "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
+  if(EXISTS "${PROJECT_SOURCE_DIR}/sluice/sluice.hpp")
+    target_sources(sluice_library ${scope} FILE_SET HEADERS
+      BASE_DIRS "${PROJECT_SOURCE_DIR}" FILES "${PROJECT_SOURCE_DIR}/sluice/sluice.hpp")
+    set(headers FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+  endif()
   install(TARGETS sluice_library EXPORT sluice_targets
+    ${headers}
     ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
     LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 endfunction()

@@ -1,33 +1,37 @@
 include_guard(GLOBAL)
 
-# Declares one module of the library: its headers, its sources, its tests, and what it uses.
+# Declares one module of the library: its headers, its sources, its tests, and its dependencies.
 #
 #   sluice_module(NAME queue DEPENDS sync)
 #
-#   NAME     the folder of sluice/ that calls this (or, with its path, of jobs/, as in jobs/store),
+#   NAME     the calling folder of sluice/ (or of jobs/, with its path, as in jobs/store),
 #            and a row of cmake/layers.txt
 #   DEPENDS  the modules it uses; more than its row allows is an error
 #   LIBRARIES, TEST_LIBRARIES
-#            targets from outside that its sources, or only its tests, link to
+#            external targets that its sources, or only its tests, link to
 #   TEST_DEPENDS
 #            modules that only its tests use
 #   NOT_INSTALLED
 #            only the programs of this project link to it
 #   HEADERS SOURCES TESTS
-#            files of the folder; when left out: *.hpp, *.cpp and *_test.cpp of the folder and of
+#            files of the folder; default: *.hpp, *.cpp and *_test.cpp of the folder and of
 #            its detail/ (and for tests also *.cpp of its testing/)
 #
-# Gives the target sluice::<name> (a path's slashes become underscores), the test program
-# sluice_<name>_test when there are tests, and the installed headers. A module of sluice/ is a part
+# Creates the target sluice::<name> (a path's slashes become underscores), the test program
+# sluice_<name>_test if there are tests, and the installed headers. A module of sluice/ is a part
 # of the one library that is installed (SluiceLibrary.cmake). A module of jobs/ and a nested module,
-# as actor/sqlite, is an archive with an export set of its own, so programs that use only queues
-# need none of the libraries that those link to.
+# such as actor/sqlite, is an archive with its own export set, so programs that use only queues
+# do not need its external libraries.
 function(sluice_module)
   cmake_parse_arguments(PARSE_ARGV 0 arg "NOT_INSTALLED" "NAME"
     "HEADERS;SOURCES;TESTS;DEPENDS;LIBRARIES;TEST_LIBRARIES;TEST_DEPENDS")
   sluice_module_check("${arg_NAME}" "${arg_DEPENDS}" "${arg_TEST_DEPENDS}"
     "${arg_UNPARSED_ARGUMENTS}")
   sluice_module_files()
+  set(umbrella "${PROJECT_SOURCE_DIR}/sluice/${arg_NAME}.hpp")
+  if(EXISTS "${umbrella}")
+    list(APPEND arg_HEADERS "${umbrella}")
+  endif()
 
   string(REPLACE "/" "_" name "${arg_NAME}")
   set(target sluice_${name})
@@ -80,10 +84,10 @@ endfunction()
 #   sluice_test(NAME sluice_stress_test SOURCES ... DEPENDS queue channel LIBRARIES ...
 #     FIXTURES ...)
 #
-# Every TEST in it is a ctest of its own, found when ctest starts, so that each has its own time
-# limit (that of the test preset) and a crash takes no other test with it. DEPENDS names modules,
-# FIXTURES those of ctest that must have been set up. ALONE: for tests that measure, or that would
-# starve others. CERTAIN adds the label `certain`; scripts/run-tests never reports such a test as
+# Every TEST in it is a separate ctest, found when ctest starts, so that each has its own time
+# limit (that of the test preset) and a crash does not affect other tests. DEPENDS names modules,
+# FIXTURES names required ctest fixtures. ALONE: for tests that measure, or that would
+# slow down others. CERTAIN adds the label `certain`; scripts/run-tests never reports such a test as
 # flaky.
 function(sluice_test)
   cmake_parse_arguments(PARSE_ARGV 0 arg "ALONE;CERTAIN" "NAME"
@@ -142,7 +146,7 @@ function(sluice_module_check name depends test_depends unparsed)
   endforeach()
 endfunction()
 
-# Fills in the file lists that the caller left out, and makes all of them absolute.
+# Sets the file lists that the caller omitted, and makes all of them absolute.
 macro(sluice_module_files)
   if(NOT arg_HEADERS)
     file(GLOB arg_HEADERS CONFIGURE_DEPENDS *.hpp detail/*.hpp)

@@ -23,7 +23,7 @@ sluice::actor_system_options quiet() {
   sluice::actor_system_options o;
   o.on_failure = [](const sluice::actor_failure& f) {
     std::printf("  (%s failed: %s)\n", std::string(f.name).c_str(),
-                std::string(to_string(f.what)).c_str());
+                std::string(to_string(f.action)).c_str());
   };
   return o;
 }
@@ -50,18 +50,18 @@ bool an_evening() {
   cay.look_away();
   bool all_heard = true;
   for (int i = 1; i <= 100; ++i) all_heard &= ada_says(std::to_string(i));
-  ok &= is_true("cay looks away, and bob hears every line of ada's", all_heard);
+  ok &= is_true("cay stops reading, and bob receives every line of ada", all_heard);
   cay.look();
   ok &= is_true("then cay sees the last of them", cay.waits_until_last_is("ada: 100"));
   ok &= is_true("... and has missed most", cay.lines().size() < 20);
 
   bob.stumble();
   (void)room.send(chat::say{"ada", "this one bob does not see"});
-  ok &= is_true("bob's session fails, is made anew and is still there", ada_says("bob?"));
+  ok &= is_true("bob's session fails, is restarted and stays in the room", ada_says("bob?"));
 
   cay.pull_the_plug();
   (void)room.send(chat::say{"bob", "cay?"});
-  ok &= is_true("cay's connection breaks: the room hears of it",
+  ok &= is_true("cay's connection breaks: the room is notified",
                 bob.waits_until_last_is("room: cay is gone"));
   ok &=
       is_true("ada and bob are left", room.ask(chat::who_is_there{}).get() == names{"ada", "bob"});
@@ -69,9 +69,9 @@ bool an_evening() {
   (void)room.send(chat::leave{"bob"});
   ok &= is_true("bob leaves", ada.waits_until_last_is("room: bob has left"));
   room.close();
-  ok &= is_true("the room ends, and says so", ada.waits_until_last_is("room: good night"));
+  ok &= is_true("the room closes and announces it", ada.waits_until_last_is("room: good night"));
   (void)room.ended().get();
-  ok &= is_true("whoever speaks now hears that it is closed",
+  ok &= is_true("a line sent now returns closed",
                 room.send(chat::say{"ada", "hello?"}) == sluice::status::closed);
   return ok;
 }

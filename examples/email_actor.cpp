@@ -8,7 +8,7 @@
 
 #include "examples/email/story.hpp"
 #include "sluice/actor/actor_system.hpp"
-#include "sluice/actor/letting_others_in.hpp"
+#include "sluice/actor/reentrant.hpp"
 #include "sluice/executor/work_stealing_pool.hpp"
 #include "sluice/flow/retry.hpp"
 #include "sluice/sync/semaphore.hpp"
@@ -32,7 +32,7 @@ class email_actor : public sluice::actor<email_actor, mail, finish> {
     // While no line is free, this keeps the next mail in the mailbox, which fills up.
     const status got_line = co_await free_lines_.async_acquire();
     if (!got_line) co_return;  // asked to stop
-    co_await letting_others_in(deliver(std::move(m)));
+    co_await reentrant(deliver(std::move(m)));
   }
 
   // Handled after all mails accepted before it. If all lines are free, no mail is in transit.

@@ -34,40 +34,42 @@ using ledger = std::map<std::string, market_sums>;
 struct own_order {
   std::string symbol;
   order_id id = 0;
-  side what = side::buy;
+  side order_side = side::buy;
 };
 
-sums& side_of(market_sums& all, side what) {
-  return what == side::buy ? all.bought : all.sold;
+sums& side_of(market_sums& all, side order_side) {
+  return order_side == side::buy ? all.bought : all.sold;
 }
 
 ledger trade(const sluice::ref<gateway>& door, std::uint64_t seed) {
   sluice::random dice(seed);
-  ledger mine;
+  ledger totals;
   std::vector<own_order> orders;
   for (int i = 0; i < steps; ++i) {
     if (!orders.empty() && dice.below(4) == 0) {
       const own_order& o = orders[dice.below(static_cast<std::uint32_t>(orders.size()))];
-      side_of(mine[o.symbol], o.what).cancelled += door.ask(cancel_order{o.symbol, o.id}).get();
+      side_of(totals[o.symbol], o.order_side).cancelled +=
+          door.ask(cancel_order{o.symbol, o.id}).get();
       continue;
     }
     const std::string& symbol = symbols[dice.below(static_cast<std::uint32_t>(symbols.size()))];
-    const side what = dice.below(2) == 0 ? side::buy : side::sell;
+    const side order_side = dice.below(2) == 0 ? side::buy : side::sell;
     const quantity amount = 1 + dice.below(100);
     const placed answer =
-        door.ask(place_order{symbol, what, 9'900 + dice.below(200), amount}).get();
-    side_of(mine[symbol], what).placed += amount;
-    mine[symbol].traded += answer.filled;
-    orders.push_back({symbol, answer.id, what});
+        door.ask(place_order{symbol, order_side, 9'900 + dice.below(200), amount}).get();
+    side_of(totals[symbol], order_side).placed += amount;
+    totals[symbol].traded += answer.filled;
+    orders.push_back({symbol, answer.id, order_side});
   }
-  return mine;
+  return totals;
 }
 
 // Returns whether the market's counts equal the replies to the traders.
-bool is_as_told(const market_sums& says, const market_sums& told) {
-  return says.bought.placed == told.bought.placed && says.sold.placed == told.sold.placed &&
-         says.bought.cancelled == told.bought.cancelled &&
-         says.sold.cancelled == told.sold.cancelled && says.traded == told.traded;
+bool have_equal_counts(const market_sums& market, const market_sums& replies) {
+  return market.bought.placed == replies.bought.placed &&
+         market.sold.placed == replies.sold.placed &&
+         market.bought.cancelled == replies.bought.cancelled &&
+         market.sold.cancelled == replies.sold.cancelled && market.traded == replies.traded;
 }
 
 bool a_day(std::uint64_t seed) {
@@ -90,23 +92,23 @@ bool a_day(std::uint64_t seed) {
 
   bool ok = !door.ask(place_order{"NONE", side::buy, 1, 1}).get().is_known;
   for (const std::string& symbol : symbols) {
-    market_sums told;
+    market_sums replies;
     for (ledger& each : ledgers) {
       const market_sums& part = each[symbol];
-      told.bought.placed += part.bought.placed;
-      told.bought.cancelled += part.bought.cancelled;
-      told.sold.placed += part.sold.placed;
-      told.sold.cancelled += part.sold.cancelled;
-      told.traded += part.traded;
+      replies.bought.placed += part.bought.placed;
+      replies.bought.cancelled += part.bought.cancelled;
+      replies.sold.placed += part.sold.placed;
+      replies.sold.cancelled += part.sold.cancelled;
+      replies.traded += part.traded;
     }
     const market_sums sums = door.ask(get_sums{symbol}).get();
-    ok = ok && sums.traded > 0 && sums.add_up() && is_as_told(sums, told);
+    ok = ok && sums.traded > 0 && sums.add_up() && have_equal_counts(sums, replies);
     std::printf("%-4s placed %lld to buy, %lld to sell; traded %lld: %s\n", symbol.c_str(),
                 static_cast<long long>(sums.bought.placed),
                 static_cast<long long>(sums.sold.placed), static_cast<long long>(sums.traded),
-                sums.add_up() && is_as_told(sums, told) ? "adds up" : "DOES NOT ADD UP");
+                sums.add_up() && have_equal_counts(sums, replies) ? "adds up" : "DOES NOT ADD UP");
   }
-  if (!system.shutdown_within(sluice::deadline::after(30s))) return false;  // tickers included
+  if (!system.shutdown(30s)) return false;  // tickers included
   for (const std::string& symbol : symbols) {
     const ticker::shown s = screens[symbol].with([](const ticker::shown& v) { return v; });
     const bool is_crossed = s.last.bid && s.last.ask && *s.last.bid >= *s.last.ask;

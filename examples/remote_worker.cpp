@@ -24,11 +24,11 @@ namespace jobs = sluice::jobs;
 namespace {
 
 struct mail {
-  std::string to;
+  std::string recipient;
   std::vector<std::string> lines;
 
   static constexpr auto fields =
-      std::tuple{jobs::field("to", &mail::to), jobs::field("lines", &mail::lines)};
+      std::tuple{jobs::field("to", &mail::recipient), jobs::field("lines", &mail::lines)};
 };
 
 // A function is called on a thread of the worker's pool. It returns the job's result.
@@ -39,7 +39,7 @@ std::size_t deliver(const mail& m, jobs::job_context& ctx) {
     bytes += line.size();
   }
   std::printf("job %llu: %zu bytes to %s\n", static_cast<unsigned long long>(ctx.id()), bytes,
-              m.to.c_str());
+              m.recipient.c_str());
   return bytes;
 }
 
@@ -47,14 +47,14 @@ std::size_t deliver(const mail& m, jobs::job_context& ctx) {
 sluice::task<std::string> remind(const mail& m) {
   const sluice::status waited = co_await sluice::sleep_for(10ms);
   if (!waited) throw std::runtime_error("stopped while it waited");
-  if (m.to.empty()) throw jobs::job_failed({.message = "nobody to remind", .for_good = true});
-  co_return "reminded " + m.to;
+  if (m.recipient.empty()) throw jobs::job_failed({.message = "no recipient", .for_good = true});
+  co_return "reminded " + m.recipient;
 }
 
 void show(const jobs::worker_event& e) {
-  if (e.kind == jobs::worker_event::what::started) return;
+  if (e.kind == jobs::worker_event::event_kind::started) return;
   std::printf("%s%s %s\n", std::string(to_string(e.kind)).c_str(),
-              e.it ? (" job " + std::to_string(e.it->id)).c_str() : "", e.message.c_str());
+              e.job ? (" job " + std::to_string(e.job->id)).c_str() : "", e.message.c_str());
 }
 
 int work(const std::string& url, const sigset_t& signals) {
@@ -88,7 +88,7 @@ int demo() {
   w.handle("reminder", remind);
   w.start();
 
-  const mail letter{.to = "ada", .lines = {"Dear Ada,", "it works."}};
+  const mail letter{.recipient = "ada", .lines = {"Dear Ada,", "it works."}};
   const auto sent = server.push({.queue = "mail", .kind = "mail", .args = jobs::encode(letter)});
   const auto reminded =
       server.push({.queue = "mail", .kind = "reminder", .args = jobs::encode(letter)});

@@ -29,20 +29,20 @@ struct account {
 };
 
 // Returns false if the other account was not locked in time; then nothing was moved.
-bool move_money(account& from, account& to, long amount, sluice::barrier& both) {
-  const sluice::lock_guard hold(from.lock);
+bool move_money(account& payer, account& payee, long amount, sluice::barrier& both) {
+  const sluice::lock_guard hold(payer.lock);
   both.arrive_and_wait();  // bad luck, made certain for this example
-  if (!to.lock.try_lock_for(10s)) return false;
-  const sluice::lock_guard adopted(to.lock, std::adopt_lock);
-  from.balance -= amount;
-  to.balance += amount;
+  if (!payee.lock.try_lock_for(10s)) return false;
+  const sluice::lock_guard adopted(payee.lock, std::adopt_lock);
+  payer.balance -= amount;
+  payee.balance += amount;
   return true;
 }
 
 }  // namespace
 
 int main() {
-  sluice::event told;
+  sluice::event reported;
   int deadlocks = 0;
   int inversions = 0;
   inspect::watchdog dog(
@@ -51,10 +51,10 @@ int main() {
        .on_report =
            [&](const inspect::report& r) {
              std::fputs(r.text.c_str(), stdout);
-             if (r.what == inspect::report::kind::deadlock) {
+             if (r.type == inspect::report::kind::deadlock) {
                ++deadlocks;
                std::fputs(inspect::to_mermaid(inspect::waits()).c_str(), stdout);
-               told.set();
+               reported.set();
              }
            },
        .inspecting = {.lock_order = true, .on_inversion = [&](const inspect::lock_inversion& i) {
@@ -82,7 +82,7 @@ int main() {
     sluice::seam::name_thread("bob");
     if (!move_money(theirs, ours, 5, both)) std::puts("bob gave up");
   });
-  told.wait();
+  reported.wait();
   enough.request_stop();
   ann.join();
   bob.join();

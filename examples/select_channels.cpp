@@ -78,7 +78,7 @@ int count_items(sluice::receive_only<std::string> in) {
 bool a_quiet_counter_does_not_hold_us_up() {
   sluice::channel<int> quiet;
   const auto at_once = sluice::try_select(on_receive(quiet, [](outcome<int>) {}));
-  const auto later = sluice::try_select_for(1ms, on_receive(quiet, [](outcome<int>) {}));
+  const auto later = sluice::select(1ms, on_receive(quiet, [](outcome<int>) {}));
   return at_once.status == status::empty && later.status == status::timed_out;
 }
 

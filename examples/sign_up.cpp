@@ -25,13 +25,13 @@ namespace {
 
 std::atomic<int> sent{0};
 
-void send_welcome_mail(const std::string& to) { sent += to.empty() ? 0 : 1; }
+void send_welcome_mail(const std::string& address) { sent += address.empty() ? 0 : 1; }
 std::string load_name(int user) { return "user " + std::to_string(user); }
 int load_points(int user) { return user * 10; }
 
 int sign_up(const std::string& address, sluice::thread_pool& pool) {
   auto accepted = pool.try_submit([address] { send_welcome_mail(address); });
-  return accepted ? 201 : 503;  // full: say so now, instead of growing until memory is gone
+  return accepted ? 201 : 503;  // full: rejected now, instead of growing until memory is exhausted
 }
 
 std::string profile_of(int user, sluice::executor& pool) {
@@ -47,7 +47,7 @@ std::string profile_of(int user, sluice::executor& pool) {
 
 task<int> ask_mirror(std::chrono::milliseconds takes, int answer) {
   auto slept = co_await sluice::sleep_for(takes);
-  co_return slept ? answer : 0;  // not slept: somebody else was faster, and this was cancelled
+  co_return slept ? answer : 0;  // not slept: cancelled, because another answer was faster
 }
 
 task<int> recommendation() {
@@ -64,7 +64,7 @@ task<> greet_all(int users, std::atomic<int>& greeted, sluice::executor& pool) {
 }
 
 // Blocks the pool's only thread, to show the replies to a burst.
-bool a_burst_hears_that_it_is_full() {
+bool refuses_a_burst() {
   sluice::thread_pool small({.core = 1, .capacity = 2, .name = "mail"});
   sluice::event started;
   sluice::event go_on;
@@ -85,7 +85,7 @@ bool a_burst_hears_that_it_is_full() {
 int main() {
   sluice::thread_pool pool({.core = 2, .capacity = 100, .name = "background"});
   std::atomic<int> greeted{0};
-  bool ok = a_burst_hears_that_it_is_full();
+  bool ok = refuses_a_burst();
   ok = profile_of(4, pool) == "user 4, 40 points" && ok;
   ok = sluice::spawn(pool, recommendation()).get() == 7 && ok;
   sluice::spawn(pool, greet_all(100, greeted, pool)).get();

@@ -61,8 +61,8 @@ class flaky_server {
 // The limits between the application and the server.
 class sender {
  public:
-  sender(flaky_server& to, sluice::manual_clock& clock)
-      : server_(to),
+  sender(flaky_server& server, sluice::manual_clock& clock)
+      : server_(server),
         rate_({.rate = {40, 1s}, .burst = 10, .clock = &clock}),
         breaker_({.name = "server",
                   .consecutive_failures = 5,
@@ -71,7 +71,7 @@ class sender {
                       [&clock, start = clock.now()](const sluice::circuit_change& c) {
                         const auto now = std::chrono::duration<double>(clock.now() - start);
                         std::printf("  %5.2f s  the circuit is %s\n", now.count(),
-                                    std::string(to_string(c.to)).c_str());
+                                    std::string(to_string(c.new_state)).c_str());
                       },
                   .clock = &clock}) {
     policy_.clock = &clock;

@@ -39,9 +39,9 @@ void close_and_drain() {
     });
   }
   for (int i = 0; i < letters; ++i) {
-    if (!mail.try_push_for("hello", 50ms)) say_busy();
+    if (!mail.push("hello", 50ms)) say_busy();  // false: still full after 50 ms, or closed
   }
-  mail.close();  // a whole graceful shutdown: the workers deliver what is inside, and end
+  mail.close();  // a whole graceful shutdown: the workers drain the queue and end
 }
 
 // Every worker ends at its next call, even if there is more to do. Queued letters stay queued.
@@ -71,7 +71,7 @@ int look_up_now_and_then() {
   int chores = 0;
   std::jthread worker([&] {
     while (!going_home.is_set()) {
-      if (auto letter = mail.try_pop_for(1ms)) {
+      if (auto letter = mail.pop(1ms)) {
         deliver(*letter);
       } else if (letter.status() == sluice::status::timed_out) {
         ++chores;

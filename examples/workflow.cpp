@@ -69,7 +69,7 @@ int run(const std::string& path) {
   if (!ended) return fail(ended.error());
   const auto trip = queue.get_batch(pushed->id).get();
   if (!trip) return fail(trip.error());
-  const bool ran = static_cast<bool>(swept.try_wait_for(30s));
+  const bool ran = static_cast<bool>(swept.wait(30s));
 
   std::printf("trip %llu is %s: %s; the cron entry %s\n", static_cast<unsigned long long>(trip->id),
               std::string(to_string(trip->state())).c_str(),

@@ -14,7 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view input = sluice::fuzz::text_of(data, size);
   if (const auto bytes = parse_size(input)) {
     const auto again = parse_size(format_size(*bytes));
-    claim(again.has_value() && *again == *bytes, "that a size is read as it was written");
+    claim(again.has_value() && *again == *bytes, "the same size again");
   } else {
     claim(bytes.error().message.size() <= message_max, "a short message about a size");
   }
@@ -23,9 +23,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const bool is_bare = input.find('/') == std::string_view::npos;
     if (is_bare) {
       const auto a_second = parse_rate(std::string(input) + "/s");
-      claim(a_second.has_value() && *a_second == *rate, "that a bare rate is one a second");
+      claim(a_second.has_value() && *a_second == *rate, "a bare rate to be per second");
       const auto a_minute = parse_rate(std::string(input) + "/m");
-      claim(a_minute.has_value() && *a_minute <= *rate, "that a minute is longer than a second");
+      claim(a_minute.has_value() && *a_minute <= *rate, "a rate per minute to be lower");
     }
   } else {
     claim(rate.error().message.size() <= message_max, "a short message about a rate");

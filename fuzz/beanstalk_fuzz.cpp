@@ -1,4 +1,4 @@
-// What a beanstalk client says, in pieces of any size, up to an engine that does it.
+// The commands of a beanstalk client, in pieces of any size, executed by an engine.
 
 #include <algorithm>
 #include <memory>
@@ -14,7 +14,7 @@ using sluice::fuzz::claim;
 
 namespace {
 
-// A server whose tubes and jobs do not add up over the inputs.
+// A server whose tubes and jobs are reset before they accumulate over many inputs.
 class world {
  public:
   world() {
@@ -31,26 +31,26 @@ class world {
 
   void talk(std::string_view input, std::size_t piece, bool drains) {
     server_->is_draining = drains;
-    const auto who = testing::fake_client::connect(
+    const auto client = testing::fake_client::connect(
         loop_,
-        [&](protocol::client& to) {
-          return std::make_unique<beanstalk::beanstalk_session>(to, *server_);
+        [&](protocol::client& target) {
+          return std::make_unique<beanstalk::beanstalk_session>(target, *server_);
         },
         8);
     while (!input.empty()) {
       const std::size_t count = std::min(piece, input.size());
-      who->send(input.substr(0, count));
+      client->send(input.substr(0, count));
       input.remove_prefix(count);
       loop_.run_all();
     }
-    who->half_close();
-    while (who->calls() > 0) (void)loop_.run_next();
-    claim(who->is_ended(), "every command to be answered, and then the end");
-    const std::string said = who->take();
-    claim(said.empty() || said.ends_with("\r\n"), "whole replies");
-    who->close();
+    client->half_close();
+    while (client->calls() > 0) (void)loop_.run_next();
+    claim(client->is_ended(), "every command to be answered, and then the end");
+    const std::string replies = client->take();
+    claim(replies.empty() || replies.ends_with("\r\n"), "whole replies");
+    client->close();
     claim(server_->reserved == 0 && server_->waiting == 0 && server_->connections == 0,
-          "that nothing is counted that has gone");
+          "zero counts after the connection has closed");
   }
 
  private:
@@ -62,8 +62,8 @@ class world {
 
 void parse(std::string_view line) {
   const beanstalk::command c = beanstalk::parse_command(line);
-  if (c.wrong != beanstalk::command::fault::none) return;
-  claim(line.starts_with(to_string(c.what)), "the verb that stands there");
+  if (c.problem != beanstalk::command::fault::none) return;
+  claim(line.starts_with(to_string(c.action)), "the verb of the line");
   if (c.tube.empty()) return;
   claim(validate_queue_name(c.tube).has_value(), "a queue for a tube");
 }
@@ -71,7 +71,7 @@ void parse(std::string_view line) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  // The last one is left as it is: at the exit of a program an engine can no longer be stopped.
+  // The last server is not destroyed: an engine cannot be stopped during the exit of the program.
   static world* server = nullptr;
   static unsigned inputs = 0;
   if (inputs++ % 200 == 0) {

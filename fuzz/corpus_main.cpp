@@ -1,4 +1,4 @@
-// Feeds every file of the folders that are named to the target, once. For builds without libFuzzer.
+// Runs the target once on every file of the given folders. For builds without libFuzzer.
 
 #include <algorithm>
 #include <cstdio>
@@ -24,7 +24,7 @@ int main(int count, char** arguments) {
   for (const auto& file : files) {
     std::ifstream in(file, std::ios::binary);
     const std::vector<char> bytes{std::istreambuf_iterator<char>(in), {}};
-    // Named before it is run: when it crashes, the last line tells by what.
+    // Printed before the run: after a crash, the last line names the input.
     std::printf("%s, %zu bytes\n", file.c_str(), bytes.size());
     std::fflush(stdout);
     LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());

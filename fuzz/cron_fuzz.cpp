@@ -30,19 +30,19 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const time_zone& zone = zone_of(sluice::fuzz::take_choice(input));
   const auto cron = cron_schedule::parse(input, zone);
   if (!cron) {
-    claim(sluice::fuzz::is_printable(cron.error().message), "a message that can be shown");
-    claim(cron.error().message.size() < 600, "a message that can be read");
+    claim(sluice::fuzz::is_printable(cron.error().message), "a printable message");
+    claim(cron.error().message.size() < 600, "a short message");
     return 0;
   }
   const auto again = cron_schedule::parse(cron->text(), zone);
-  claim(again.has_value() && *again == *cron, "that its own text is read again");
-  claim(!cron->describe().empty(), "that it can be described");
+  claim(again.has_value() && *again == *cron, "its own text to be readable");
+  claim(!cron->describe().empty(), "a description");
   for (const std::int64_t ms : {1'774'700'000'000, 1'325'000'000'000, -9'000'000'000'001}) {
     unix_time last{ms};
     for (int i = 0; i < 3; ++i) {
       const auto next = cron->next_after(last);
       claim(next.has_value(), "a run within 100 years");
-      claim(*next > last, "that the next run is later");
+      claim(*next > last, "a later next run");
       claim(cron->next_after(*next - milliseconds(1)) == next, "no run in between");
       last = *next;
     }

@@ -1,5 +1,5 @@
-// Faktory's protocol: commands in pieces of any size, up to an engine that does them and to one
-// that has stopped; jobs, there and back; patterns.
+// Faktory's protocol: commands in pieces of any size, on a running engine and on a stopped one;
+// jobs, decoded and encoded again; patterns.
 
 #include <algorithm>
 #include <memory>
@@ -17,7 +17,7 @@ using sluice::fuzz::claim;
 
 namespace {
 
-// A server whose queues and jobs do not add up over the inputs. Nobody waits in it for a job.
+// A server whose queues and jobs are reset before they accumulate. No client waits in it for a job.
 class world {
  public:
   enum class state : std::uint8_t { lives, has_stopped };
@@ -40,8 +40,8 @@ class world {
   // Each command has one reply, and each reply is whole.
   void talk(std::string_view input, std::size_t piece) {
     const std::uint64_t before = all_->counts.commands.load(sluice::relaxed);
-    const auto wire = testing::fake_client::connect(loop_, [&](protocol::client& to) {
-      return std::make_unique<faktory::faktory_session>(*all_, to);
+    const auto wire = testing::fake_client::connect(loop_, [&](protocol::client& target) {
+      return std::make_unique<faktory::faktory_session>(*all_, target);
     });
     const bool greets = input.starts_with("HELLO ");
     if (!greets) wire->send("HELLO {\"v\":2,\"wid\":\"w\"}\r\n");
@@ -60,11 +60,11 @@ class world {
     wire->close();
     claim(all_->connections.load(sluice::relaxed) == 0 && all_->crew.count().workers == 0 &&
               all_->crew.count().jobs == 0,
-          "that nothing is counted that has gone");
+          "zero counts after the connection has closed");
   }
 
  private:
-  // Until nothing is under way. A FETCH that finds nothing may be answered by the clock.
+  // Runs until no command is in progress. A FETCH without a job is answered after its time-out.
   void settle(testing::fake_client& wire) {
     for (;;) {
       while (wire.calls() > 0) (void)loop_.run_next();
@@ -80,7 +80,7 @@ class world {
   std::unique_ptr<faktory::shared_state> all_;
 };
 
-// The last one is left as it is: at the exit of a program an engine can no longer be stopped.
+// The last server is not destroyed: an engine cannot be stopped during the exit of the program.
 world& living() {
   static world* server = nullptr;
   static unsigned inputs = 0;
@@ -99,17 +99,17 @@ world& stopped() {
 void there_and_back(std::string_view input) {
   auto read = faktory::read_job(input, {.now = {1'767'225'600'000}});
   if (!read) return claim(!read.error().message.empty(), "a reason");
-  job it;
-  it.id = 1;
-  it.spec = read->spec;
-  it.errors.push_back({1, {1'767'225'600'000}, "E", std::string(input.substr(0, 100)), "a\nb"});
-  const faktory::job_facts facts = faktory::facts_of(it);
+  job stored;
+  stored.id = 1;
+  stored.spec = read->spec;
+  stored.errors.push_back({1, {1'767'225'600'000}, "E", std::string(input.substr(0, 100)), "a\nb"});
+  const faktory::job_facts facts = faktory::facts_of(stored);
   claim(facts.is_ours && facts.jid == read->jid, "a jid to be found again");
   std::string text;
-  faktory::write_job(text, it, facts);
+  faktory::write_job(text, stored, facts);
   claim(json::check_json(text).has_value(), "JSON");
   const auto again = faktory::read_job(text, {.now = {1'767'225'600'000}});
-  if (!again) return;  // its kept members may have grown a twin: created_at is ours to add
+  if (!again) return;  // the added created_at may duplicate a kept member
   claim(again->jid == read->jid && again->spec.args == read->spec.args &&
             again->spec.kind == read->spec.kind && again->spec.queue == read->spec.queue &&
             again->spec.unique == read->spec.unique && again->spec.retry == read->spec.retry,
@@ -121,7 +121,9 @@ void look_for(std::string_view input) {
   const std::string_view pattern = input.substr(0, cut);
   const std::string_view text = input.substr(std::min(cut + 1, input.size()));
   const bool found = faktory::matches(pattern, text);
-  if (found) claim(faktory::matches("*" + std::string(pattern) + "*", text), "more to match more");
+  if (found)
+    claim(faktory::matches("*" + std::string(pattern) + "*", text),
+          "a longer pattern to match too");
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 #pragma once
 
-// What a fuzz target is: one function that takes any bytes. It returns, or what it found ends the
-// process: a sanitizer's complaint, or a claim that does not hold.
+// The entry point of a fuzz target: a function that takes any bytes. A finding terminates the
+// process: an error of a sanitizer, or a claim that is false.
 
 #include <cstddef>
 #include <cstdint>
@@ -17,7 +17,7 @@ inline std::string_view text_of(const std::uint8_t* data, std::size_t size) {
   return {reinterpret_cast<const char*>(data), size};
 }
 
-// Takes the first byte off the input, to choose something by.
+// Removes the first byte of the input and returns it, to choose a variant.
 inline unsigned take_choice(std::string_view& input) {
   if (input.empty()) return 0;
   const auto choice = static_cast<unsigned char>(input.front());
@@ -25,11 +25,11 @@ inline unsigned take_choice(std::string_view& input) {
   return choice;
 }
 
-inline void claim(bool holds, const char* what) {
-  check(holds, "fuzz target", what);
+inline void claim(bool holds, const char* expected) {
+  check(holds, "fuzz target", expected);
 }
 
-// An error that reaches a person is one line of text that a terminal can show.
+// Returns true if an error message is one line of text that is safe to print on a terminal.
 inline bool is_printable(std::string_view text) {
   for (const char c : text) {
     if (c < ' ' || c > '~') return false;

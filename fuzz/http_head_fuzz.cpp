@@ -1,4 +1,4 @@
-// A request as it comes from the network: whole, and again in pieces, which must mean the same.
+// A request from the network, parsed whole and again in pieces: both must give the same result.
 
 #include <algorithm>
 #include <boost/asio/buffer.hpp>
@@ -25,7 +25,7 @@ struct outcome {
   friend bool operator==(const outcome&, const outcome&) = default;
 };
 
-// As a connection does: what was not taken is shown again, with what has come since.
+// Like a connection: passes unconsumed bytes again, together with the next ones.
 outcome read(std::string_view bytes, std::size_t piece) {
   http::request_parser parser(head_bytes_max);
   std::string buffer;
@@ -39,7 +39,7 @@ outcome read(std::string_view bytes, std::size_t piece) {
       const bool had_head = parser.is_header_done();
       boost::beast::error_code ec;
       const std::size_t used = parser.put(boost::asio::buffer(buffer), ec);
-      claim(used <= buffer.size(), "no more bytes than there are");
+      claim(used <= buffer.size(), "at most the given bytes to be consumed");
       if (!had_head && parser.is_header_done()) {
         parser.use_body(http::request_parser::body_use::keep, body_bytes_max);
       }
@@ -55,7 +55,7 @@ outcome read(std::string_view bytes, std::size_t piece) {
     o.media = parser.head().media;
     o.ambiguity = parser.head().ambiguity;
   }
-  claim(parser.kept_bytes() <= body_bytes_max, "that no more is kept than may be");
+  claim(parser.kept_bytes() <= body_bytes_max, "a bound on the kept bytes");
   return o;
 }
 
@@ -66,13 +66,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const unsigned choice = sluice::fuzz::take_choice(input);
   const outcome whole = read(input, input.size() + 1);
   const outcome pieces = read(input, 1 + choice % 32);
-  claim(whole == pieces, "that pieces mean what the whole does");
+  claim(whole == pieces, "the same result in pieces");
   claim(!whole.head_done || !whole.target.empty(), "a target");
   (void)http::prefer_wait(input);
   (void)http::media_of(input);
   (void)http::is_foreign_host(input);
   (void)http::is_own_origin(input, "http", "localhost:7433");
   const std::string origin = "http://" + std::string(input);
-  claim(input.empty() || http::is_own_origin(origin, "http", input), "a place that equals itself");
+  claim(input.empty() || http::is_own_origin(origin, "http", input),
+        "an origin that equals itself");
   return 0;
 }

@@ -1,4 +1,4 @@
-// The URL of a server, as a client is given it.
+// The URL of a server, from the options of a client.
 
 #include <algorithm>
 
@@ -17,12 +17,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
               std::ranges::all_of(url->port, [](char c) { return c >= '0' && c <= '9'; }),
           "a port of digits");
     claim(!url->prefix.ends_with('/'), "a prefix without a slash at its end");
-    // These go into the head of a request.
+    // These become part of the head of a request.
     claim(sluice::fuzz::is_printable(url->authority) && sluice::fuzz::is_printable(url->prefix),
-          "nothing that could end a line");
+          "no byte that could end a line");
   }
   const std::string encoded = detail::percent_encoded(input);
   claim(sluice::fuzz::is_printable(encoded) && encoded.find_first_of("/?#& ") == std::string::npos,
-        "nothing that has a meaning in a URL");
+        "no byte with a meaning in a URL");
   return 0;
 }

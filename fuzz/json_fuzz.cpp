@@ -1,5 +1,5 @@
-// A JSON text, read as everything that the API reads. What was read can be written, and is then
-// read to the same.
+// A JSON text, read as each type of the API. A value that was read can be written, and read again
+// with the same result.
 
 #include <string>
 #include <vector>
@@ -23,8 +23,8 @@ void try_type(std::string_view text) {
   }
   const std::string written = json::to_json(*value);
   const auto again = json::read<T>(written, context);
-  claim(again.has_value(), "that what was written can be read");
-  claim(json::to_json(*again) == written, "that it is read to the same");
+  claim(again.has_value(), "the written text to be readable");
+  claim(json::to_json(*again) == written, "the same value again");
 }
 
 template <class... T>
@@ -41,12 +41,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   json::json_reader in(text);
   const std::string_view raw = in.raw();
   const bool read = in.finish().has_value();
-  claim(read == is_json, "one opinion of what JSON is");
-  claim(!read || json::check_json(raw).has_value(), "that a value by itself is JSON");
+  claim(read == is_json, "both parsers to agree");
+  claim(!read || json::check_json(raw).has_value(), "the value itself to be JSON");
 
   try_types<job_spec, json::push_call>(text);
   if (!is_json) return 0;
-  // What a client sends, and what a server answers.
+  // Requests of clients, then replies of servers.
   using json::cron_check, json::cron_times, json::cancel_receipt, json::retry_receipt;
   try_types<json::lease_call, json::extend_call, json::ack_call, json::fail_call,
             json::release_call, json::acks_call, queue_patch, json::progress_call, json::log_call,

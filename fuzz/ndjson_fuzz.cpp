@@ -1,5 +1,5 @@
-// Many jobs as NDJSON, in pieces of any size, up to the engine; which has stopped, so that nothing
-// is kept.
+// Many jobs as NDJSON, in pieces of any size, pushed to a stopped engine, which keeps
+// none of them.
 
 #include <algorithm>
 #include <memory>
@@ -23,12 +23,12 @@ class listener final : public http::answerer {
     claim(r.status >= 200 && r.status < 600, "a status");
   }
   void begin_parts(std::uint64_t, http::response&&, std::shared_ptr<http::part_source>) override {
-    claim(false, "one answer, not parts of it");
+    claim(false, "a whole answer, no parts");
   }
   bool put_part(std::uint64_t, std::string_view) override { return true; }
   void end_parts(std::uint64_t) override {}
   void keep(std::uint64_t, std::size_t) override {}
-  void begin_load(std::uint64_t, sluice::unique_function<void()> then) override { then(); }
+  void begin_load(std::uint64_t, sluice::unique_function<void()> done) override { done(); }
   void end_load(std::uint64_t) override {}
   void resume() override {}
   sluice::executor& home() noexcept override { return loop; }
@@ -41,7 +41,7 @@ class listener final : public http::answerer {
     return scratch_;
   }
 
-  // Until every call of the engine has come back.
+  // Blocks until every call of the engine has returned.
   void settle() {
     while (calls > 0) (void)loop.run_next();
     loop.run_all();
@@ -74,18 +74,18 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::size_t piece = 1 + choice / 2;
   const http::push_parameters asked{.mode = choice % 2 == 0 ? bulk::each : bulk::all_or_nothing};
 
-  const auto who = std::make_shared<listener>();
-  const auto push = std::make_shared<http::ndjson_push>(server, stopped_engine(),
-                                                        http::ticket(who, 1), asked, identity());
+  const auto receiver = std::make_shared<listener>();
+  const auto push = std::make_shared<http::ndjson_push>(
+      server, stopped_engine(), http::ticket(receiver, 1), asked, identity());
   while (!input.empty() && !push->is_refused()) {
     const std::size_t count = std::min(piece, input.size());
     push->feed(input.substr(0, count));
     input.remove_prefix(count);
-    who->settle();
-    claim(push->held_bytes() <= push->held_bytes_max() + piece, "that memory stays bounded");
+    receiver->settle();
+    claim(push->held_bytes() <= push->held_bytes_max() + piece, "a bound on memory");
   }
   if (!push->is_refused()) push->end();
-  who->settle();
-  claim(who->answers == 1, "exactly one answer");
+  receiver->settle();
+  claim(receiver->answers == 1, "exactly one answer");
   return 0;
 }

@@ -12,19 +12,19 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const http::request_head head{.method = method, .target = std::string(input)};
 
   const http::routed found = http::find_route(method, head.path());
-  claim((found.to != nullptr) || (found.status >= 200 && found.status < 500),
-        "a route, or a status that says why there is none");
+  claim((found.target != nullptr) || (found.status >= 200 && found.status < 500),
+        "a route, or an error status");
 
   std::string_view query = head.query();
   std::string name;
   std::string value;
   while (!query.empty()) {
     const std::size_t before = query.size();
-    const auto there = http::next_parameter(query, name, value);
-    claim(query.size() < before, "that the query is used up");
-    if (!there) break;
+    const auto is_found = http::next_parameter(query, name, value);
+    claim(query.size() < before, "the query to be consumed");
+    if (!is_found) break;
   }
   const auto decoded = http::percent_decode(http::percent_encode(input), false);
-  claim(decoded && *decoded == input, "that what is escaped can be read again");
+  claim(decoded && *decoded == input, "escaped text to be decoded to the original");
   return 0;
 }

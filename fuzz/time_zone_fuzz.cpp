@@ -11,18 +11,19 @@ using sluice::fuzz::claim;
 
 namespace {
 
-void ask(const time_zone& zone, std::chrono::seconds when) {
-  const auto p = zone.period_at(std::chrono::sys_seconds(when));
-  claim(p.begin < p.end, "that a period lasts");
+void ask(const time_zone& zone, std::chrono::seconds time) {
+  const auto p = zone.period_at(std::chrono::sys_seconds(time));
+  claim(p.begin < p.end, "a period of positive length");
   if (zone.period_at(p.end).begin > p.begin) {
-    claim(zone.period_at(p.end).begin == p.end, "that periods follow each other");
+    claim(zone.period_at(p.end).begin == p.end, "adjacent periods");
   }
-  const std::chrono::local_seconds local(when);
+  const std::chrono::local_seconds local(time);
   const auto at = zone.resolve(local);
-  claim(at.first <= at.second, "the first moment before the second");
+  claim(at.first <= at.second, "ordered moments");
   if (at.kind != time_zone::shown::never) {
-    claim(zone.period_at(at.first).to_local(at.first) == local, "the time that was asked for");
-    claim(zone.period_at(at.second).to_local(at.second) == local, "the same the second time");
+    claim(zone.period_at(at.first).to_local(at.first) == local, "the requested local time");
+    claim(zone.period_at(at.second).to_local(at.second) == local,
+          "the requested local time at the second moment");
   }
 }
 
@@ -31,14 +32,14 @@ void ask(const time_zone& zone, std::chrono::seconds when) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto zone = time_zone::read("Fuzzed/Zone", sluice::fuzz::text_of(data, size));
   if (!zone) {
-    claim(sluice::fuzz::is_printable(zone.error().message), "a message that can be shown");
+    claim(sluice::fuzz::is_printable(zone.error().message), "a printable message");
     return 0;
   }
   constexpr std::array<std::int64_t, 7> times = {-100'000'000'000, -1'000'000'000, 0,
                                                  1'325'000'000,    1'774'746'000,  4'100'000'000,
                                                  200'000'000'000};
-  for (const std::int64_t when : times) {
-    ask(*zone, std::chrono::seconds(when));
+  for (const std::int64_t time : times) {
+    ask(*zone, std::chrono::seconds(time));
   }
   for (const char* text : {"30 2 * * *", "0 */2 * * *", "15 * * * *"}) {
     const auto cron = cron_schedule::parse(text, *zone);

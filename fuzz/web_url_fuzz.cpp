@@ -1,4 +1,4 @@
-// A URL that is to be posted to, and the rules that decide whether it may be.
+// A URL for deliveries, and the rules that allow it.
 
 #include "fuzz/fuzz_target.hpp"
 #include "jobs/deliver/url_rules.hpp"
@@ -15,18 +15,18 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto url = parse_web_url(input);
   const auto allowed = rules.allowed(input);
   if (!url) {
-    claim(!allowed, "that what is no URL is not allowed");
-    claim(sluice::fuzz::is_printable(url.error().message), "a message that can be shown");
+    claim(!allowed, "an invalid URL not to be allowed");
+    claim(sluice::fuzz::is_printable(url.error().message), "a printable message");
     return 0;
   }
-  if (size > web_url::bytes_max - 32) return 0;  // what is filled in may make it too long
+  if (size > web_url::bytes_max - 32) return 0;  // default parts may make it too long
   const auto again = parse_web_url(url->origin() + url->target());
-  claim(again && *again == *url, "one reading of what was taken");
+  claim(again && *again == *url, "the same URL again");
   if (allowed) {
-    claim(url->host.ends_with(".example.com"), "a host that a rule names");
-    claim(url->port == 443 || url->port == 8080, "a port that a rule names");
+    claim(url->host.ends_with(".example.com"), "a host of a rule");
+    claim(url->port == 443 || url->port == 8080, "a port of a rule");
   }
   const auto own = url_rules::parse({url->origin() + url->path});
-  claim(own && own->check(input), "that a rule allows itself");
+  claim(own && own->check(input), "a rule to allow its own URL");
   return 0;
 }

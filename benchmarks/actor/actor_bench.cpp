@@ -1,7 +1,7 @@
-// ./bench actor: what a message costs, what an actor costs, and eight of the Savina suite.
+// ./bench actor: the cost of messages and actors, and eight workloads of the Savina suite.
 //
-// Every contender has its own files beside this one; sizes are in workloads.hpp. The bars are what
-// the project promises.
+// Every contender has its own files in this folder; sizes are in workloads.hpp. The bars are the
+// project's targets.
 #include "benchmarks/actor/population.hpp"
 #include "benchmarks/harness.hpp"
 
@@ -11,29 +11,29 @@ namespace {
 
 void declare_our_own(suite& s) {
   s.declare({.name = "pingpong",
-             .about = "two actors, one message under way; messages of both directions",
+             .summary = "two actors, one message in flight; messages of both directions",
              .unit = "messages/s",
              .bars = {at_least(2, "caf"), at_least(1, "go")}});
   s.declare({.name = "ring",
-             .about = "100 actors in a ring, one token",
+             .summary = "100 actors in a ring, one token",
              .unit = "hops/s",
              .bars = {at_least(2, "caf"), at_least(1, "go")}});
   s.declare({.name = "fanin",
-             .about = "8 actors send a million messages of 8 bytes each to one",
+             .summary = "8 actors send a million messages of 8 bytes each to one actor",
              .unit = "messages/s",
              .bars = {at_least(2, "caf"), at_least(1, "go")}});
   s.declare({.name = "create",
-             .about = "a million actors created, in a fresh process, all kept alive",
+             .summary = "a million actors created, in a fresh process, all kept alive",
              .unit = "actors/s",
              .bars = {above(2e6)}});
   s.declare({.name = "bytes",
-             .about = "resident memory for each of a million actors that have handled a message",
+             .summary = "resident memory for each of a million actors that have handled a message",
              .unit = "bytes",
              .direction = better::lower,
              .bars = {below(301)},
              .repetitions_max = 3});
   s.declare({.name = "idle_cpu_ms",
-             .about = "CPU time of a process with a million idle actors in 1 s",
+             .summary = "CPU time of a process with a million idle actors in 1 s",
              .unit = "ms",
              .direction = better::lower,
              .bars = {below(1)},
@@ -42,35 +42,35 @@ void declare_our_own(suite& s) {
 
 void declare_savina(suite& s) {
   s.declare({.name = "savina-ping-pong",
-             .about = "two actors, a million pings, each answered",
+             .summary = "two actors, a million pings, each answered",
              .unit = "messages/s",
              .bars = {at_least(2, "caf")}});
   s.declare({.name = "savina-thread-ring",
-             .about = "100 actors in a ring, one token that is passed on two million times",
+             .summary = "100 actors in a ring, one token that makes two million hops",
              .unit = "hops/s",
              .bars = {at_least(2, "caf")}});
   s.declare({.name = "savina-counting",
-             .about = "one actor tells another four million times to add one, then asks",
+             .summary = "one actor sends another four million increments, then requests the count",
              .unit = "messages/s",
              .bars = {at_least(2, "caf")}});
   s.declare({.name = "savina-fork-join-create",
-             .about = "200,000 actors are created, compute once when told to, and end",
+             .summary = "200,000 actors are created, compute once for a message, and end",
              .unit = "actors/s",
              .bars = {at_least(2, "caf")}});
   s.declare({.name = "savina-fork-join-throughput",
-             .about = "60 actors get 30,000 messages each, in turn, and compute at each",
+             .summary = "60 actors get 30,000 messages each, in turn, and compute for each",
              .unit = "messages/s",
              .bars = {at_least(2, "caf")}});
   s.declare({.name = "savina-chameneos",
-             .about = "100 creatures meet 300,000 times in one place, by twos",
+             .summary = "100 creatures meet in pairs, 300,000 times, at one actor",
              .unit = "meetings/s",
              .bars = {at_least(2, "caf")}});
   s.declare({.name = "savina-big",
-             .about = "120 actors, each pings one of them at random 8,000 times",
+             .summary = "120 actors, each pings one of them at random 8,000 times",
              .unit = "pings/s",
              .bars = {at_least(2, "caf")}});
   s.declare({.name = "savina-bank-transaction",
-             .about = "100,000 transfers between 1,000 accounts; who pays waits for who is paid",
+             .summary = "100,000 transfers between 1,000 accounts; the payer waits for the payee",
              .unit = "transfers/s",
              .bars = {at_least(2, "caf")}});
 }

@@ -1,8 +1,8 @@
-// `caf`: event-based actors of the C++ Actor Framework. Mailboxes have no bound there.
+// `caf`: event-based actors of the C++ Actor Framework. Their mailboxes are unbounded.
 //
-// Of several ways to write each, this is the fastest that was found: messages are sent and not
-// returned from handlers, senders send in one go, and a million actors are created with lazy_init,
-// which schedules nobody before his first message.
+// Each workload uses the fastest variant that was found: messages are sent and not returned from
+// handlers, senders send without interruption, and the million actors are created with lazy_init,
+// which schedules an actor only for its first message.
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -34,7 +34,7 @@ behavior ping(caf::stateful_actor<ping_state>* self, const actor& partner, const
   self->send(partner, std::uint64_t{1});
   return {[=](std::uint64_t ball) {
     ++self->state.rounds;
-    if (!clock->is_over()) {
+    if (!clock->has_ended()) {
       self->send(partner, ball + 1);
       return;
     }
@@ -58,14 +58,14 @@ behavior ring_member(event_based_actor* self, const actor& next) {
   return {[=](std::uint64_t token) { self->send(next, token + 1); }};
 }
 
-// The one who starts the token, counts its laps, and looks at the clock.
+// Starts the token, counts its laps, and checks the clock.
 behavior ring_head(caf::stateful_actor<ping_state>* self, const run_clock* clock,
                    finish_line* done) {
   return {[=](join_atom, const actor& next) {
     self->send(next, std::uint64_t{1});
     self->become([=](std::uint64_t token) {
       ++self->state.rounds;
-      if (!clock->is_over()) {
+      if (!clock->has_ended()) {
         self->send(next, token + 1);
         return;
       }
@@ -104,8 +104,8 @@ behavior receiver(caf::stateful_actor<receiver_state>* self, std::uint64_t messa
   }};
 }
 
-void sender(event_based_actor* self, const actor& to, std::uint64_t messages) {
-  for (std::uint64_t i = 1; i <= messages; ++i) self->send(to, i);
+void sender(event_based_actor* self, const actor& target, std::uint64_t messages) {
+  for (std::uint64_t i = 1; i <= messages; ++i) self->send(target, i);
 }
 
 tally fanin_round(scale size) {
@@ -113,8 +113,8 @@ tally fanin_round(scale size) {
   finish_line done;
   caf_system system;
   return run_to_the_end(fanin_senders * messages, fanin_senders * sum_up_to(messages), done, [&] {
-    const actor to = system->spawn(receiver, fanin_senders * messages, &done);
-    for (std::uint64_t i = 0; i < fanin_senders; ++i) system->spawn(sender, to, messages);
+    const actor target = system->spawn(receiver, fanin_senders * messages, &done);
+    for (std::uint64_t i = 0; i < fanin_senders; ++i) system->spawn(sender, target, messages);
   });
 }
 
@@ -147,7 +147,7 @@ class caf_population : public population {
     std::uint64_t asked = 0;
     for (const actor& each : actors_) {
       caf::anon_send(each, count_atom::value);
-      // Never many under way: their messages would count as memory of the actors.
+      // Few messages at a time, since their memory would count as that of the actors.
       if (++asked % 1000 == 0 || asked == actors_.size()) {
         while (answers_ != asked) std::this_thread::yield();
       }

@@ -1,4 +1,4 @@
-// `caf`, the Savina suite: event-based actors that know each other by handle, and send.
+// `caf`, the Savina suite: event-based actors that send messages by handle.
 #include <cstdint>
 #include <vector>
 
@@ -37,7 +37,7 @@ struct count_state {
 };
 using counting_actor = stateful_actor<count_state>;
 
-// Told by each that has done its part.
+// Receives a message from each actor that has finished.
 behavior collector(counting_actor* self, std::uint64_t expected, finish_line* done) {
   return {[=](end_message, std::uint64_t handled) {
     self->state.sum += handled;
@@ -74,7 +74,7 @@ tally ping_pong(scale size) {
                         [&] { system->spawn(ping, system->spawn(pong), pings, &done); });
 }
 
-// thread-ring: the token says how many hops are left; who gets the last one is done.
+// thread-ring: the token has the number of remaining hops; its last receiver ends the run.
 
 behavior ring_member(event_based_actor* self, finish_line* done) {
   return {[=](start_message, const actor& next) {
@@ -112,10 +112,10 @@ behavior counter(counting_actor* self) {
           }};
 }
 
-behavior producer(event_based_actor* self, const actor& to, std::uint64_t increments,
+behavior producer(event_based_actor* self, const actor& target, std::uint64_t increments,
                   finish_line* done) {
-  for (std::uint64_t i = 0; i < increments; ++i) self->send(to, add_message::value);
-  self->send(to, total_message::value);
+  for (std::uint64_t i = 0; i < increments; ++i) self->send(target, add_message::value);
+  self->send(target, total_message::value);
   return {[=](total_message, std::uint64_t count) {
     done->arrive(count);
     self->quit();
@@ -146,7 +146,7 @@ tally fork_join_create(scale size) {
   finish_line done;
   head_count all(actors, done);
   // When many actors end while others are created, stealing is five to twenty times slower, and
-  // creating them in an actor slower than in a thread outside.
+  // creating them in an actor is slower than in another thread.
   caf_system system(caf_policy::sharing);
   return run_to_the_end(actors, actors, done, [&] {
     for (std::uint64_t i = 0; i < actors; ++i) {
@@ -157,20 +157,20 @@ tally fork_join_create(scale size) {
 
 // fork-join-throughput
 
-behavior worker(counting_actor* self, std::uint64_t messages, const actor& to) {
+behavior worker(counting_actor* self, std::uint64_t messages, const actor& target) {
   return {[=](work_message) {
     keep(savina::compute());
     if (++self->state.count == messages) {
-      self->send(to, end_message::value, messages);
+      self->send(target, end_message::value, messages);
       self->quit();
     }
   }};
 }
 
-void distributor(event_based_actor* self, std::uint64_t messages, const actor& to) {
+void distributor(event_based_actor* self, std::uint64_t messages, const actor& target) {
   std::vector<actor> workers;
   for (std::uint64_t i = 0; i < savina::fork_join_actors; ++i) {
-    workers.push_back(self->spawn(worker, messages, to));
+    workers.push_back(self->spawn(worker, messages, target));
   }
   for (std::uint64_t i = 0; i < messages; ++i) {
     for (const actor& each : workers) self->send(each, work_message::value);
@@ -187,7 +187,8 @@ tally fork_join_throughput(scale size) {
   });
 }
 
-// chameneos: of two that come, the first is told of the second, and tells him his new colour.
+// chameneos: the mall forwards the second creature's message to the first, which replies with its
+// new colour.
 
 struct mall_state {
   std::uint64_t meetings_left = 0;
@@ -261,10 +262,10 @@ tally chameneos(scale size) {
   });
 }
 
-// big: whoever has had all his answers tells the sink.
+// big: an actor that has received all its replies notifies the sink.
 
 struct big_state {
-  std::vector<actor> everybody;
+  std::vector<actor> members;
   savina::partner_picker picker{0, savina::big_actors};
   std::uint64_t asked = 0;
   std::uint64_t answered = 0;
@@ -275,23 +276,22 @@ behavior big_member(stateful_actor<big_state>* self, std::uint64_t index, std::u
   self->state.picker = savina::partner_picker(index, savina::big_actors);
   const auto ping_next = [=] {
     self->state.asked = self->state.picker.next();
-    self->send(self->state.everybody[self->state.asked], ping_message::value, index);
+    self->send(self->state.members[self->state.asked], ping_message::value, index);
   };
-  return {[=](meet_message, std::vector<actor>& everybody) {
-            self->state.everybody = std::move(everybody);
-          },
-          [=](start_message) { ping_next(); },
-          [=](ping_message, std::uint64_t from) {
-            self->send(self->state.everybody[from], pong_message::value, index);
-          },
-          [=](pong_message, std::uint64_t from) {
-            expect_equal(from, self->state.asked, "who answered");
-            if (++self->state.answered < pings) {
-              ping_next();
-            } else {
-              self->send(sink, end_message::value, self->state.answered);
-            }
-          }};
+  return {
+      [=](meet_message, std::vector<actor>& members) { self->state.members = std::move(members); },
+      [=](start_message) { ping_next(); },
+      [=](ping_message, std::uint64_t from) {
+        self->send(self->state.members[from], pong_message::value, index);
+      },
+      [=](pong_message, std::uint64_t from) {
+        expect_equal(from, self->state.asked, "index of the replying actor");
+        if (++self->state.answered < pings) {
+          ping_next();
+        } else {
+          self->send(sink, end_message::value, self->state.answered);
+        }
+      }};
 }
 
 tally big(scale size) {
@@ -300,40 +300,38 @@ tally big(scale size) {
   finish_line done;
   caf_system system;
   const actor sink = system->spawn(collector, savina::big_actors, &done);
-  std::vector<actor> everybody;
+  std::vector<actor> members;
   for (std::uint64_t i = 0; i < savina::big_actors; ++i) {
-    everybody.push_back(system.stop_at_end(system->spawn(big_member, i, pings, sink)));
+    members.push_back(system.stop_at_end(system->spawn(big_member, i, pings, sink)));
   }
-  for (const actor& each : everybody) caf::anon_send(each, meet_message::value, everybody);
+  for (const actor& each : members) caf::anon_send(each, meet_message::value, members);
   return run_to_the_end(all, all, done, [&] {
-    for (const actor& each : everybody) caf::anon_send(each, start_message::value);
+    for (const actor& each : members) caf::anon_send(each, start_message::value);
   });
 }
 
-// bank-transaction: the account that pays handles nothing else until it is told that the other has
-// the money.
+// bank-transaction: the paying account handles no other message until the other account has
+// confirmed.
 
 struct account_state {
   std::uint64_t balance = savina::first_balance;
 };
 
 behavior account(stateful_actor<account_state>* self) {
-  return {
-      [=](pay_message, std::uint64_t amount, const actor& to) {
-        self->state.balance -= amount;
-        const actor teller = sender_of_current(self);
-        self->request(to, caf::infinite, receive_message::value, amount).await([=](paid_message) {
-          self->send(teller, paid_message::value);
-        });
-      },
-      [=](receive_message, std::uint64_t amount) {
-        self->state.balance += amount;
-        return paid_message::value;
-      },
-      [=](total_message) {
-        self->send(sender_of_current(self), total_message::value, self->state.balance);
-        self->quit();
-      }};
+  return {[=](pay_message, std::uint64_t amount, const actor& payee) {
+            self->state.balance -= amount;
+            const actor teller = sender_of_current(self);
+            self->request(payee, caf::infinite, receive_message::value, amount)
+                .await([=](paid_message) { self->send(teller, paid_message::value); });
+          },
+          [=](receive_message, std::uint64_t amount) {
+            self->state.balance += amount;
+            return paid_message::value;
+          },
+          [=](total_message) {
+            self->send(sender_of_current(self), total_message::value, self->state.balance);
+            self->quit();
+          }};
 }
 
 behavior teller(counting_actor* self, std::uint64_t transactions, finish_line* done) {
@@ -342,7 +340,7 @@ behavior teller(counting_actor* self, std::uint64_t transactions, finish_line* d
   savina::transfer_picker picker;
   for (std::uint64_t i = 0; i < transactions; ++i) {
     const savina::transfer next = picker.next();
-    self->send(accounts[next.from], pay_message::value, next.amount, accounts[next.to]);
+    self->send(accounts[next.payer], pay_message::value, next.amount, accounts[next.payee]);
   }
   return {[=](paid_message) {
             if (++self->state.count < transactions) return;

@@ -1,6 +1,6 @@
 #pragma once
 
-// A runtime of CAF for one run, with one thread for each core (by default it takes at least four).
+// A CAF runtime for one run, with one thread for each core (by default it uses at least four).
 
 #include <caf/all.hpp>
 #include <cstddef>
@@ -9,14 +9,14 @@
 
 namespace sluice::bench {
 
-// Stealing is what CAF does by default: each thread has a queue. Sharing is one queue for all.
+// Stealing, CAF's default, has a queue for each thread; sharing has one queue for all threads.
 enum class caf_policy { stealing, sharing };
 
 class caf_system {
  public:
   explicit caf_system(caf_policy policy = caf_policy::stealing) : config_(policy) {}
 
-  // Waits until every actor has ended, or is idle and referred to by nobody.
+  // Waits until every actor has ended, or is idle and unreferenced.
   ~caf_system() {
     for (const caf::actor& each : to_stop_) {
       caf::anon_send_exit(each, caf::exit_reason::user_shutdown);

@@ -19,7 +19,7 @@ namespace sluice::bench {
 
 namespace {
 
-constexpr std::string_view child_flag = "--population";  // WHO WORKLOAD SIZE
+constexpr std::string_view child_flag = "--population";  // CONTENDER WORKLOAD SIZE
 constexpr auto idle_window = std::chrono::seconds(1);
 
 struct registered_population {
@@ -40,7 +40,7 @@ double resident_bytes() {
   return static_cast<double>(resident_pages) * static_cast<double>(::sysconf(_SC_PAGESIZE));
 }
 
-// All three do the same, and look at different things meanwhile.
+// The three workloads run the same steps and measure different quantities.
 double take(population& people, std::string_view workload, std::uint64_t size) {
   const double bytes_before = resident_bytes();
   const auto started = std::chrono::steady_clock::now();
@@ -89,9 +89,9 @@ void run_if_child(int argc, char** argv) {
     const std::unique_ptr<population> people = each.make();
     std::printf("%.6f\n", take(*people, argv[3], size));
     std::fflush(stdout);
-    std::_Exit(0);  // a runtime may take its time to end a million actors
+    std::_Exit(0);  // a runtime may take long to end a million actors
   }
-  fail("nobody by that name has a population");
+  fail("no contender with that name has a population");
 }
 
 }  // namespace sluice::bench

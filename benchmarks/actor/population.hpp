@@ -1,10 +1,10 @@
 #pragma once
 
-// A million actors that live and have nothing to do: how fast they are created, how much memory
-// each takes, and what they cost while they wait.
+// A million idle actors: the rate of their creation, the memory of each, and their CPU time while
+// they wait.
 //
-// Memory that a process had before hides what something new takes, so each measurement starts this
-// program anew and creates the population there.
+// A process reuses memory that it allocated before, so each measurement starts this program again
+// and creates the population in the new process.
 //
 //     const population_registration added{"caf", [] -> std::unique_ptr<population> { ... }};
 
@@ -19,7 +19,7 @@ class population {
  public:
   virtual ~population() = default;
 
-  // Called once. What is created stays until the process ends.
+  // Called once. The actors stay until the process ends.
   virtual void create(std::uint64_t size) = 0;
 
   // Sends every actor a message, and returns how many have handled it.
@@ -38,7 +38,7 @@ class population_registration {
   population_registration(std::string who, maker make);
 };
 
-// When this program was started anew for a measurement, takes it, prints it, and does not return.
+// If this process was started for a measurement, runs it, prints the result, and does not return.
 void run_if_child(int argc, char** argv);
 
 }  // namespace sluice::bench

@@ -1,5 +1,5 @@
-// `sluice`: actors on a work_stealing_pool with one thread for each core. Mailboxes have the bound
-// that they come with; a sender that finds one full is suspended, and takes up no thread.
+// `sluice`: actors on a work_stealing_pool with one thread for each core. Mailboxes have their
+// default bound; a sender to a full mailbox is suspended and occupies no thread.
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -36,7 +36,7 @@ class ping : public actor<ping, ball> {
     } else {
       rounds_ += 1;
     }
-    if (!clock_->is_over()) return must(partner_.send(ball{b.n + 1}));
+    if (!clock_->has_ended()) return must(partner_.send(ball{b.n + 1}));
     expect_equal(b.n, 2 * rounds_, "the ball of sluice");
     done_->arrive(b.n);
   }
@@ -72,7 +72,7 @@ class ring_member : public actor<ring_member, token> {
   recipient<token> next_;
 };
 
-// The one who starts the token, counts its laps, and looks at the clock.
+// Starts the token, counts its laps, and checks the clock.
 class ring_head : public actor<ring_head, join, token> {
  public:
   ring_head(const run_clock* clock, finish_line* done) : clock_(clock), done_(done) {}
@@ -83,7 +83,7 @@ class ring_head : public actor<ring_head, join, token> {
   }
   void on(token t) {
     laps_ += 1;
-    if (!clock_->is_over()) return must(next_.send(token{t.n + 1}));
+    if (!clock_->has_ended()) return must(next_.send(token{t.n + 1}));
     expect_equal(t.n, ring_size * laps_, "the token of sluice");
     done_->arrive(t.n);
   }
@@ -127,16 +127,17 @@ struct start {};
 
 class sender : public actor<sender, start> {
  public:
-  sender(ref<receiver> to, std::uint64_t messages) : to_(std::move(to)), messages_(messages) {}
+  sender(ref<receiver> target, std::uint64_t messages)
+      : target_(std::move(target)), messages_(messages) {}
   task<> on(start) {
     for (std::uint64_t i = 1; i <= messages_; ++i) {
       number m{i};
-      if (!to_.try_send_ref(m)) must(co_await to_.async_send(m));
+      if (!target_.try_send(std::move(m))) must(co_await target_.async_send(m));
     }
   }
 
  private:
-  ref<receiver> to_;
+  ref<receiver> target_;
   std::uint64_t messages_;
 };
 
@@ -147,20 +148,20 @@ tally fanin(scale size) {
   return run_to_the_end(fanin_senders * messages, fanin_senders * sum_up_to(messages), done, [&] {
     actor_options o;
     o.mailbox.capacity = fanin_capacity;
-    const ref<receiver> to = system->spawn_with<receiver>(o, fanin_senders * messages, &done);
+    const ref<receiver> target = system->spawn_with<receiver>(o, fanin_senders * messages, &done);
     for (std::uint64_t i = 0; i < fanin_senders; ++i) {
-      must(system->spawn<sender>(to, messages).send(start{}));
+      must(system->spawn<sender>(target, messages).send(start{}));
     }
   });
 }
 
-struct count_yourself {
+struct count_request {
   std::atomic<std::uint64_t>* answers;
 };
 
-class idler : public actor<idler, count_yourself> {
+class idler : public actor<idler, count_request> {
  public:
-  void on(count_yourself m) { m.answers->fetch_add(1); }
+  void on(count_request m) { m.answers->fetch_add(1); }
 };
 
 class sluice_population : public population {
@@ -174,8 +175,8 @@ class sluice_population : public population {
     answers_ = 0;
     std::uint64_t asked = 0;
     for (const ref<idler>& each : actors_) {
-      must(each.send(count_yourself{&answers_}));
-      // Never many under way: their messages would count as memory of the actors.
+      must(each.send(count_request{&answers_}));
+      // Few messages at a time, since their memory would count as that of the actors.
       if (++asked % 1000 == 0 || asked == actors_.size()) {
         while (answers_ != asked) std::this_thread::yield();
       }

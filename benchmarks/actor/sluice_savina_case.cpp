@@ -17,7 +17,7 @@ struct end {
   std::uint64_t handled;
 };
 
-// Told by each that has done its part.
+// Receives a message from each actor that has finished.
 class collector : public actor<collector, end> {
  public:
   collector(std::uint64_t expected, finish_line* done) : left_(expected), done_(done) {}
@@ -74,7 +74,7 @@ tally ping_pong(scale size) {
                         [&] { must(system->spawn<ping_actor>(pings, &done).send(begin{})); });
 }
 
-// thread-ring: the token says how many hops are left; who gets the last one is done.
+// thread-ring: the token has the number of remaining hops; its last receiver ends the run.
 
 class ring_member;
 
@@ -134,11 +134,11 @@ class producer : public actor<producer, begin> {
   producer(std::uint64_t increments, finish_line* done) : increments_(increments), done_(done) {}
 
   task<> on(begin) {
-    const ref<counter> to = spawn<counter>();
+    const ref<counter> target = spawn<counter>();
     for (std::uint64_t i = 0; i < increments_; ++i) {
-      if (!to.try_send(add{})) must(co_await to.async_send(add{}));
+      if (!target.try_send(add{})) must(co_await target.async_send(add{}));
     }
-    done_->arrive(co_await to.ask(total{}));
+    done_->arrive(co_await target.ask(total{}));
   }
 
  private:
@@ -183,37 +183,38 @@ tally fork_join_create(scale size) {
 
 // fork-join-throughput
 
-// Sixty mailboxes of the usual 1024 hold more than a core's cache does, and then each message is
-// waited for. So few stay warm.
+// Sixty mailboxes of the default 1024 messages exceed a core's cache, so that each message is a
+// cache miss. With this bound the messages stay in the cache.
 constexpr std::uint32_t throughput_capacity = 64;
 
 struct work {};
 
 class worker : public actor<worker, work> {
  public:
-  worker(std::uint64_t messages, ref<collector> to) : messages_(messages), to_(std::move(to)) {}
+  worker(std::uint64_t messages, ref<collector> sink)
+      : messages_(messages), sink_(std::move(sink)) {}
   void on(work) {
     keep(savina::compute());
-    if (++handled_ == messages_) must(to_.send(end{handled_}));
+    if (++handled_ == messages_) must(sink_.send(end{handled_}));
   }
 
  private:
   std::uint64_t messages_;
   std::uint64_t handled_ = 0;
-  ref<collector> to_;
+  ref<collector> sink_;
 };
 
 class distributor : public actor<distributor, begin> {
  public:
-  distributor(std::uint64_t messages, ref<collector> to)
-      : messages_(messages), to_(std::move(to)) {}
+  distributor(std::uint64_t messages, ref<collector> sink)
+      : messages_(messages), sink_(std::move(sink)) {}
 
   task<> on(begin) {
     std::vector<ref<worker>> workers;
     actor_options o;
     o.mailbox.capacity = throughput_capacity;
     for (std::uint64_t i = 0; i < savina::fork_join_actors; ++i) {
-      workers.push_back(spawn_with<worker>(o, messages_, to_));
+      workers.push_back(spawn_with<worker>(o, messages_, sink_));
     }
     for (std::uint64_t i = 0; i < messages_; ++i) {
       for (const ref<worker>& each : workers) {
@@ -224,7 +225,7 @@ class distributor : public actor<distributor, begin> {
 
  private:
   std::uint64_t messages_;
-  ref<collector> to_;
+  ref<collector> sink_;
 };
 
 tally fork_join_throughput(scale size) {
@@ -233,22 +234,23 @@ tally fork_join_throughput(scale size) {
   finish_line done;
   sluice_system system;
   return run_to_the_end(all, all, done, [&] {
-    const ref<collector> to = system->spawn<collector>(savina::fork_join_actors, &done);
-    must(system->spawn<distributor>(messages, to).send(begin{}));
+    const ref<collector> sink = system->spawn<collector>(savina::fork_join_actors, &done);
+    must(system->spawn<distributor>(messages, sink).send(begin{}));
   });
 }
 
-// chameneos: of two that come, the first is told of the second, and tells him his new colour.
+// chameneos: the mall forwards the second creature's message to the first, which replies with its
+// new colour.
 
 class creature;
 class mall;
 
 struct meet {
-  savina::colour its_colour;
-  ref<creature> who;
+  savina::colour colour;
+  ref<creature> sender;
 };
 struct change {
-  savina::colour to;
+  savina::colour colour;
 };
 struct closed {};
 struct met {
@@ -261,13 +263,13 @@ class creature : public actor<creature, begin, meet, change, closed> {
 
   void on(begin) { go_to_place(); }
   void on(meet m) {
-    own_ = savina::complement(own_, m.its_colour);
+    own_ = savina::complement(own_, m.colour);
     met_ += 1;
-    must(m.who.send(change{own_}));
+    must(m.sender.send(change{own_}));
     go_to_place();
   }
   void on(change m) {
-    own_ = m.to;
+    own_ = m.colour;
     met_ += 1;
     go_to_place();
   }
@@ -286,9 +288,9 @@ class mall : public actor<mall, meet, met> {
   mall(std::uint64_t meetings, finish_line* done) : meetings_left_(meetings), done_(done) {}
 
   void on(meet m) {
-    if (meetings_left_ == 0) return must(m.who.send(closed{}));
+    if (meetings_left_ == 0) return must(m.sender.send(closed{}));
     if (!waiting_) {
-      waiting_ = std::move(m.who);
+      waiting_ = std::move(m.sender);
       return;
     }
     meetings_left_ -= 1;
@@ -326,12 +328,12 @@ tally chameneos(scale size) {
   });
 }
 
-// big: whoever has had all his answers tells the collector.
+// big: an actor that has received all its replies notifies the collector.
 
 class big_member;
 
-struct meet_everybody {
-  std::shared_ptr<const std::vector<ref<big_member>>> everybody;
+struct meet_members {
+  std::shared_ptr<const std::vector<ref<big_member>>> members;
 };
 struct big_ping {
   std::uint64_t from;
@@ -340,31 +342,31 @@ struct big_pong {
   std::uint64_t from;
 };
 
-class big_member : public actor<big_member, meet_everybody, begin, big_ping, big_pong> {
+class big_member : public actor<big_member, meet_members, begin, big_ping, big_pong> {
  public:
-  big_member(std::uint64_t index, std::uint64_t pings, ref<collector> to)
-      : index_(index), pings_(pings), picker_(index, savina::big_actors), to_(std::move(to)) {}
+  big_member(std::uint64_t index, std::uint64_t pings, ref<collector> sink)
+      : index_(index), pings_(pings), picker_(index, savina::big_actors), sink_(std::move(sink)) {}
 
-  void on(meet_everybody m) { everybody_ = std::move(m.everybody); }
+  void on(meet_members m) { members_ = std::move(m.members); }
   void on(begin) { ping_next(); }
-  void on(big_ping m) { must((*everybody_)[m.from].send(big_pong{index_})); }
+  void on(big_ping m) { must((*members_)[m.from].send(big_pong{index_})); }
   void on(big_pong m) {
-    expect_equal(m.from, asked_, "who answered");
+    expect_equal(m.from, asked_, "index of the replying actor");
     if (++answered_ < pings_) return ping_next();
-    must(to_.send(end{answered_}));
+    must(sink_.send(end{answered_}));
   }
 
  private:
   void ping_next() {
     asked_ = picker_.next();
-    must((*everybody_)[asked_].send(big_ping{index_}));
+    must((*members_)[asked_].send(big_ping{index_}));
   }
 
   std::uint64_t index_;
   std::uint64_t pings_;
   savina::partner_picker picker_;
-  ref<collector> to_;
-  std::shared_ptr<const std::vector<ref<big_member>>> everybody_;
+  ref<collector> sink_;
+  std::shared_ptr<const std::vector<ref<big_member>>> members_;
   std::uint64_t asked_ = 0;
   std::uint64_t answered_ = 0;
 };
@@ -374,26 +376,26 @@ tally big(scale size) {
   const std::uint64_t all = pings * savina::big_actors;
   finish_line done;
   sluice_system system;
-  const ref<collector> to = system->spawn<collector>(savina::big_actors, &done);
+  const ref<collector> sink = system->spawn<collector>(savina::big_actors, &done);
   std::vector<ref<big_member>> members;
   for (std::uint64_t i = 0; i < savina::big_actors; ++i) {
-    members.push_back(system->spawn<big_member>(i, pings, to));
+    members.push_back(system->spawn<big_member>(i, pings, sink));
   }
-  const auto everybody = std::make_shared<const std::vector<ref<big_member>>>(members);
-  for (const ref<big_member>& each : members) must(each.send(meet_everybody{everybody}));
+  const auto shared = std::make_shared<const std::vector<ref<big_member>>>(members);
+  for (const ref<big_member>& each : members) must(each.send(meet_members{shared}));
   return run_to_the_end(all, all, done, [&] {
     for (const ref<big_member>& each : members) must(each.send(begin{}));
   });
 }
 
-// bank-transaction: the account that pays handles nothing else until it is told that the other has
-// the money.
+// bank-transaction: the paying account handles no other message until the other account has
+// confirmed.
 
 class account;
 
 struct pay {
   std::uint64_t amount;
-  ref<account> to;
+  ref<account> payee;
 };
 struct receive {
   using reply = void;
@@ -428,18 +430,18 @@ class teller : public actor<teller, begin, paid, balance> {
 
 class account : public actor<account, pay, receive, report> {
  public:
-  explicit account(ref<teller> of) : of_(std::move(of)) {}
+  explicit account(ref<teller> owner) : teller_(std::move(owner)) {}
 
   task<> on(pay m) {
     balance_ -= m.amount;
-    co_await m.to.ask(receive{m.amount});
-    must(of_.send(paid{}));
+    co_await m.payee.ask(receive{m.amount});
+    must(teller_.send(paid{}));
   }
   void on(receive m) { balance_ += m.amount; }
-  void on(report) { must(of_.send(balance{balance_})); }
+  void on(report) { must(teller_.send(balance{balance_})); }
 
  private:
-  ref<teller> of_;
+  ref<teller> teller_;
   std::uint64_t balance_ = savina::first_balance;
 };
 
@@ -450,9 +452,9 @@ task<> teller::on(begin) {
   savina::transfer_picker picker;
   for (std::uint64_t i = 0; i < transactions_; ++i) {
     const savina::transfer next = picker.next();
-    pay m{next.amount, accounts_[next.to]};
-    const ref<account>& from = accounts_[next.from];
-    if (!from.try_send_ref(m)) must(co_await from.async_send(std::move(m)));
+    pay m{next.amount, accounts_[next.payee]};
+    const ref<account>& from = accounts_[next.payer];
+    if (!from.try_send(std::move(m))) must(co_await from.async_send(std::move(m)));
   }
 }
 
@@ -466,7 +468,7 @@ tally bank_transaction(scale size) {
   finish_line done;
   sluice_system system;
   actor_options o;
-  o.mailbox.capacity = savina::transactions;  // the answers gather while he still gives orders
+  o.mailbox.capacity = savina::transactions;  // replies accumulate while the teller still sends
   return run_to_the_end(transactions, savina::accounts * savina::first_balance, done, [&] {
     must(system->spawn_with<teller>(o, transactions, &done).send(begin{}));
   });

@@ -1,6 +1,6 @@
 #pragma once
 
-// A system of actors for one run, on a pool with one thread for each core; and how its actors send.
+// An actor system for one run, on a pool with one thread for each core.
 
 #include "benchmarks/harness.hpp"
 #include "sluice/actor/actor.hpp"
@@ -18,9 +18,9 @@ class sluice_system {
   actor_system system_{pool_};
 };
 
-// A message that was not taken would be missed in what the actors come to, or waited for.
+// Ends the bench if a message was not accepted: the run would be wrong or would never end.
 inline void must(status sent) {
-  if (!sent) fail("an actor did not take a message");
+  if (!sent) fail("an actor did not accept a message");
 }
 
 }  // namespace sluice::bench

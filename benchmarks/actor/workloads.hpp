@@ -1,10 +1,10 @@
 #pragma once
 
-// What every contender of ./bench actor runs: the sizes, and how a run is timed and checked.
+// The sizes of ./bench actor, and the functions that time and check a run.
 //
-// A contender spawns its actors, sets them going, and one of them says at a `finish_line` that
-// all is done, with a number that shows it. The thread that waits there also has the stopwatch:
-// starting a runtime and taking it down again is not measured.
+// A contender spawns and starts its actors, and one of them reports the end at a `finish_line`,
+// with a number that verifies the run. The thread that waits there measures the time: the start and
+// the shutdown of a runtime are not included.
 
 #include <atomic>
 #include <chrono>
@@ -19,15 +19,15 @@
 
 namespace sluice::bench {
 
-// The four of our own. Ping-pong and ring run for the harness's time.
+// Sluice's own workloads. Ping-pong and ring run for the harness's time.
 inline constexpr std::uint64_t ring_size = 100;
 inline constexpr std::uint64_t fanin_senders = 8;
 inline constexpr std::uint64_t fanin_messages = 1'000'000;  // from each sender
-inline constexpr int fanin_capacity = 1024;  // of the receiver's mailbox, where it has a bound
+inline constexpr int fanin_capacity = 1024;  // of the receiver's mailbox, if it has a bound
 inline constexpr std::uint64_t population_size = 1'000'000;
 
-// Eight of the Savina suite (Imam and Sarkar, 2014), with its shapes, and sizes that take 0.3 to
-// 1 s here.
+// Eight workloads of the Savina suite (Imam and Sarkar, 2014), with its structure and sizes that
+// take 0.3 to 1 s on two cores.
 namespace savina {
 inline constexpr std::uint64_t pings = 1'000'000;            // ping-pong: and as many pongs
 inline constexpr std::uint64_t ring_hops = 2'000'000;        // thread-ring, of ring_size
@@ -59,7 +59,7 @@ measure work_per_second(Run run) {
   };
 }
 
-// Must outlive the actors that know it.
+// Must outlive the actors that refer to it.
 class finish_line {
  public:
   void arrive(std::uint64_t result) { result_.set_value(result); }
@@ -69,7 +69,7 @@ class finish_line {
   std::promise<std::uint64_t> result_;
 };
 
-// Counts actors as they come to their end; the last of them is at the finish line.
+// Counts ended actors; the last one arrives at the finish line.
 class head_count {
  public:
   head_count(std::uint64_t expected, finish_line& done) : expected_(expected), done_(done) {}
@@ -84,7 +84,7 @@ class head_count {
   std::atomic<std::uint64_t> count_ = 0;
 };
 
-// Runs what `start` sets going until it is at the finish line with the number that is expected.
+// Calls `start` and waits at the finish line for the expected number.
 template <class Start>
 tally run_to_the_end(std::uint64_t operations, std::uint64_t expected, finish_line& done,
                      Start&& start) {
@@ -92,11 +92,11 @@ tally run_to_the_end(std::uint64_t operations, std::uint64_t expected, finish_li
   std::forward<Start>(start)();
   const std::uint64_t result = done.wait();
   const seconds took = std::chrono::steady_clock::now() - started;
-  expect_equal(result, expected, "what the actors came to");
+  expect_equal(result, expected, "result of the actors");
   return {operations, took};
 }
 
-// The same for actors that look at the clock, and come with the number of operations.
+// The same for actors that check the clock and report the number of operations.
 template <class Start>
 tally run_for(seconds duration, run_clock& clock, finish_line& done, Start&& start) {
   const auto started = std::chrono::steady_clock::now();
@@ -114,12 +114,12 @@ constexpr std::uint64_t sum_up_to(std::uint64_t n) {
 
 namespace savina {
 
-// What an actor of the two fork-joins does with a message.
+// The computation for a message of the two fork-join workloads.
 double compute();
 
 enum class colour : std::uint8_t { red, yellow, blue };
 
-// What two creatures that meet turn into: the third colour, or the one that they share.
+// Returns the new colour of two meeting creatures: the third colour, or their common one.
 constexpr colour complement(colour a, colour b) {
   return a == b ? a : static_cast<colour>(3 - static_cast<int>(a) - static_cast<int>(b));
 }
@@ -128,7 +128,7 @@ constexpr colour colour_of(std::uint64_t index) {
   return static_cast<colour>(index % 3);
 }
 
-// Whom an actor of `big` pings next: the same choices in every run.
+// Chooses the actor that an actor of `big` pings next; the choices are the same in every run.
 class partner_picker {
  public:
   partner_picker(std::uint64_t own_index, std::uint64_t actors)
@@ -140,11 +140,10 @@ class partner_picker {
   std::uint64_t actors_;
 };
 
-// A transfer goes to an account with a higher index, so that those who wait for each other are
-// never in a circle.
+// A transfer goes to an account with a higher index, so that waits never form a cycle.
 struct transfer {
-  std::uint64_t from;
-  std::uint64_t to;
+  std::uint64_t payer;
+  std::uint64_t payee;
   std::uint64_t amount;
 };
 

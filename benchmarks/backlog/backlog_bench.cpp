@@ -1,7 +1,7 @@
-// ./bench backlog: what a server costs that has much to do later, or nothing to do.
+// ./bench backlog: memory, restart time and CPU time of a server with a backlog or without jobs.
 //
-// The backlog is made once, of 100-byte jobs, on a fresh store; every repetition starts a server on
-// it. With --large there is one of 10 million jobs as well, which takes a few minutes and 3 GB.
+// The backlog of 100-byte jobs is pushed once, to a fresh store; every repetition starts a server
+// on it. --large adds a backlog of 10 million jobs, which takes a few minutes and 3 GB.
 #include <chrono>
 #include <cstdint>
 #include <deque>
@@ -23,12 +23,12 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-// A store with so many jobs waiting, filled when it is first asked for.
+// A store with `jobs` waiting jobs, filled by the first measurement.
 class backlog {
  public:
   explicit backlog(std::uint64_t jobs) : jobs_(jobs) {}
 
-  // In milliseconds, from starting the program until a worker has its first job.
+  // Milliseconds from the start of the program until a worker has its first job.
   measure restart_ms() {
     return [this](const settings& s) {
       fill(s);
@@ -36,7 +36,7 @@ class backlog {
     };
   }
 
-  // The same when the one before was killed: with its log not copied into the file.
+  // The same after the previous server was killed, so that its log is not copied into the file.
   measure restart_killed_ms() {
     return [this](const settings& s) {
       fill(s);
@@ -65,7 +65,7 @@ class backlog {
     };
   }
 
-  // The most at any time while the backlog was made.
+  // The peak while the backlog was pushed.
   measure peak_mb() {
     return [this](const settings& s) {
       fill(s);
@@ -107,7 +107,7 @@ std::uint64_t waiting_leases(const server_process& server) {
   return found[0];
 }
 
-// 8 workers wait in a long poll, nothing comes.
+// 8 workers wait in a long poll, and no job is pushed.
 double idle_cpu_ms(const settings& s) {
   const sluice::testing::temporary_folder folder(sluice::testing::program_folder());
   server_process server(folder.path());
@@ -136,9 +136,10 @@ double idle_cpu_ms(const settings& s) {
   return (server.cpu_us() - before) / 1e3;
 }
 
-void declare(suite& s, const std::string& name, std::string about, std::string unit, double limit) {
+void declare(suite& s, const std::string& name, std::string summary, std::string unit,
+             double limit) {
   s.declare({.name = name,
-             .about = std::move(about),
+             .summary = std::move(summary),
              .unit = std::move(unit),
              .direction = better::lower,
              .bars = {below(limit)},
@@ -148,11 +149,11 @@ void declare(suite& s, const std::string& name, std::string about, std::string u
 void add_backlog(suite& s, backlog& b, const std::string& size, double mb_max, double ms_max) {
   const std::string jobs = size + " 100-byte jobs waiting: ";
   declare(s, "memory_full_" + size, jobs + "resident memory after the last push", "MB", mb_max);
-  declare(s, "memory_peak_" + size, jobs + "the most resident memory while they were pushed", "MB",
+  declare(s, "memory_peak_" + size, jobs + "peak resident memory while they were pushed", "MB",
           mb_max);
   declare(s, "restart_" + size, jobs + "from the start of the program to the first lease", "ms",
           ms_max);
-  declare(s, "restart_killed_" + size, jobs + "the same when it was killed after 2% of the work",
+  declare(s, "restart_killed_" + size, jobs + "the same after it was killed at 2% of the work",
           "ms", ms_max);
   declare(s, "memory_" + size, jobs + "resident memory after a restart and 2% of the work", "MB",
           mb_max);

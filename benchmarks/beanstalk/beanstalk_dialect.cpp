@@ -5,11 +5,11 @@
 namespace sluice::bench {
 namespace {
 
-// No job comes back during a run: a minute is more than it takes.
+// The TTR of a minute is longer than a run, so no job expires.
 const std::string put_line = "put 1000 0 60 " + std::to_string(body_bytes) + "\r\n";
 
 [[noreturn]] void fail_at(std::string_view line) {
-  fail("the server said " + std::string(line.substr(0, 80)));
+  fail("unexpected reply: " + std::string(line.substr(0, 80)));
 }
 
 class beanstalk_producer final : public job_producer {
@@ -20,7 +20,7 @@ class beanstalk_producer final : public job_producer {
     out.append(crlf);
   }
 
-  std::size_t heard(std::string_view in, std::uint64_t& answered) override {
+  std::size_t consume(std::string_view in, std::uint64_t& answered) override {
     std::size_t used = 0;
     for (;;) {
       const std::size_t end = in.find('\n', used);
@@ -40,7 +40,7 @@ class beanstalk_worker final : public job_worker {
     for (std::size_t i = 0; i < depth_; ++i) reserve(out, log);
   }
 
-  std::size_t heard(std::string_view in, std::string& out, work_log& log) override {
+  std::size_t consume(std::string_view in, std::string& out, work_log& log) override {
     std::size_t used = 0;
     for (;;) {
       const std::string_view rest = in.substr(used);

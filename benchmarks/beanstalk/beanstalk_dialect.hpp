@@ -1,10 +1,10 @@
 #pragma once
 
-// The beanstalk protocol, as far as a load needs it: the default tube, put, reserve and delete.
+// The commands of the beanstalk protocol that the load uses: put, reserve and delete, in the
+// default tube.
 //
-// A worker asks for a job at a time, in commands that follow each other: a reserve that waits holds
-// up what is behind it on its connection, as the protocol says. So no more jobs are asked for than
-// are put.
+// A worker pipelines reserves of one job each. By the protocol a waiting reserve delays the
+// commands behind it on its connection, so workers never reserve more jobs than are put.
 
 #include "benchmarks/wire/dialect.hpp"
 

@@ -20,7 +20,7 @@ std::unique_ptr<queue_server> start_beanstalkd(const std::filesystem::path& fold
 
 const registration added{[](suite& s) {
   add_contender(s, {.who = "beanstalkd",
-                    .speaks = std::make_shared<beanstalk_dialect>(),
+                    .protocol = std::make_shared<beanstalk_dialect>(),
                     .start = start_beanstalkd});
 }};
 

@@ -15,27 +15,27 @@ struct throughput {
   load_plan plan;
 };
 
-// Every server is measured warm: a log that is still growing to its usual length costs each commit
-// more, and does so in the first second of a server's life only.
+// Every server is measured warm: in its first second the log still grows to its usual length, which
+// makes each commit slower.
 void warm_up(const queue_server& server, const queue_contender& c, load_plan plan,
              const settings& s) {
   plan.jobs = s.quick ? 128 : 6400;
-  (void)run_load(server.port(), *c.speaks, plan);
+  (void)run_load(server.port(), *c.protocol, plan);
 }
 
-measure jobs_per_second(const queue_contender& c, const throughput& what) {
+measure jobs_per_second(const queue_contender& c, const throughput& variant) {
   auto size = std::make_shared<run_size>();
-  return [c, what, size](const settings& s) {
-    load_plan plan = what.plan;
-    plan.jobs = size->jobs(s, *c.speaks);
+  return [c, variant, size](const settings& s) {
+    load_plan plan = variant.plan;
+    plan.jobs = size->jobs(s, *c.protocol);
     const testing::temporary_folder folder(testing::program_folder());
-    const auto server = c.start(folder.path(), what.kept);
+    const auto server = c.start(folder.path(), variant.kept);
     warm_up(*server, c, plan, s);
     const double cpu_before = server->cpu_us();
-    const tally done = run_load(server->port(), *c.speaks, plan);
+    const tally done = run_load(server->port(), *c.protocol, plan);
     size->learn(done);
     const auto jobs = static_cast<double>(done.operations);
-    note_server_cpu(what.workload, c.who, (server->cpu_us() - cpu_before) / jobs);
+    note_server_cpu(variant.workload, c.who, (server->cpu_us() - cpu_before) / jobs);
     return jobs / done.took.count();
   };
 }
@@ -45,7 +45,7 @@ std::vector<double> idle_to_start(const queue_contender& c, const settings& s) {
   const auto server = c.start(folder.path(), durability::durable);
   warm_up(*server, c, {.depth = 1}, s);
   const load_plan plan{.jobs = s.quick ? 200u : 5000u};
-  return run_paced(server->port(), *c.speaks, plan, 1000).to_start_us;
+  return run_paced(server->port(), *c.protocol, plan, 1000).to_start_us;
 }
 
 }  // namespace
@@ -61,15 +61,15 @@ void add_contender(suite& s, const queue_contender& c) {
   const load_plan d1{.depth = 1};
   const load_plan d64{.depth = 64};
   const load_plan puts{.producers = 1, .workers = 0, .depth = 64};
-  for (const throughput& what : {throughput{"e2e-d1-durable", durable, d1},
-                                 {"e2e-d64-durable", durable, d64},
-                                 {"e2e-d1-relaxed", relaxed, d1},
-                                 {"e2e-d64-relaxed", relaxed, d64},
-                                 {"put-d64-durable", durable, puts},
-                                 {"put-d64-relaxed", relaxed, puts}}) {
-    s.add(what.workload, c.who, jobs_per_second(c, what));
+  for (const throughput& variant : {throughput{"e2e-d1-durable", durable, d1},
+                                    {"e2e-d64-durable", durable, d64},
+                                    {"e2e-d1-relaxed", relaxed, d1},
+                                    {"e2e-d64-relaxed", relaxed, d64},
+                                    {"put-d64-durable", durable, puts},
+                                    {"put-d64-relaxed", relaxed, puts}}) {
+    s.add(variant.workload, c.who, jobs_per_second(c, variant));
   }
-  const percentile_runs latency([c](const settings& how) { return idle_to_start(c, how); });
+  const percentile_runs latency([c](const settings& run) { return idle_to_start(c, run); });
   s.add("latency-p50-durable", c.who, latency.at(0.5));
   s.add("latency-p99-durable", c.who, latency.at(0.99));
 }

@@ -1,7 +1,6 @@
 #pragma once
 
-// A server that takes part in all workloads of this benchmark: how it is started, and which
-// protocol the load program speaks with it.
+// A server that runs all workloads of this benchmark: its start function and its protocol.
 
 #include <cstdint>
 #include <filesystem>
@@ -17,8 +16,8 @@
 namespace sluice::bench {
 
 enum class durability {
-  durable,  // on the disk before it is answered
-  relaxed   // at the server's leisure, or not at all
+  durable,  // synced before the reply
+  relaxed   // synced later, or never
 };
 
 class queue_server {
@@ -28,7 +27,7 @@ class queue_server {
   virtual double cpu_us() const = 0;  // of all its threads, so far
 };
 
-// A program that is told a port of this machine, and is up when it listens there.
+// A program that gets a port of this machine as an argument, and is up when it listens there.
 class peer_server final : public queue_server {
  public:
   peer_server(const std::vector<std::string>& command, const std::filesystem::path& folder,
@@ -46,7 +45,7 @@ using start_server = std::function<std::unique_ptr<queue_server>(
 
 struct queue_contender {
   std::string who;
-  std::shared_ptr<const dialect> speaks;
+  std::shared_ptr<const dialect> protocol;
   start_server start;
 };
 void add_contender(suite& s, const queue_contender& c);

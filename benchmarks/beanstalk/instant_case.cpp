@@ -1,5 +1,5 @@
-// `instant`: nobody. A thread that answers every command at once, stores nothing and hands out jobs
-// that were never put: what the load program itself can do, which no server can exceed.
+// `instant`: no server. A thread that answers every command at once, stores nothing and delivers
+// jobs that were never put: the limit of the load program, which no server can exceed.
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -102,7 +102,7 @@ class instant_server {
   int listens_;
   std::uint16_t port_ = 0;
   std::vector<pollfd> watched_;
-  std::map<int, std::string> waiting_;  // what of a command has come, by connection
+  std::map<int, std::string> waiting_;  // the received part of a command, by connection
   std::string out_;
   std::array<char, 65536> part_{};
   std::uint64_t reserved_ = 0;

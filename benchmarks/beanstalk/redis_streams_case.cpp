@@ -1,9 +1,9 @@
 // `redis_streams`: a stream and a consumer group of Debian's Redis, through hiredis. Durable:
 // appendfsync always. Relaxed: everysec.
 //
-// A worker reads as many entries as its depth has room for, and finishes each with XACK and XDEL,
-// which are sent together and count as one command. Redis knows no retry, no deadline and no
-// priority of an entry: it is what a queue costs without what makes it one of jobs.
+// A worker reads entries up to its depth, and finishes each with XACK and XDEL, which are sent
+// together and count as one command. Redis has no retry, deadline or priority of an entry: this is
+// the cost of a durable log without the features of a job queue.
 #include <hiredis/hiredis.h>
 #include <hiredis/read.h>
 
@@ -33,7 +33,7 @@ std::string formatted(std::initializer_list<std::string> words) {
   return command;
 }
 
-// A command as written once, without its last word, which changes.
+// Returns a formatted command without its last word, which differs for each use.
 std::string all_but_last(std::initializer_list<std::string> words) {
   std::string command = formatted(words);
   command.resize(command.rfind('$'));
@@ -51,17 +51,17 @@ class replies {
   replies(const replies&) = delete;
   replies& operator=(const replies&) = delete;
 
-  // Calls `heard` with each reply that is whole now; the reader keeps the rest.
-  template <class Heard>
-  void feed(std::string_view in, const Heard& heard) {
+  // Calls `consume` with each complete reply; the reader keeps the rest.
+  template <class Consume>
+  void feed(std::string_view in, const Consume& consume) {
     redisReaderFeed(reader_, in.data(), in.size());
     for (;;) {
       void* found = nullptr;
       if (redisReaderGetReply(reader_, &found) != REDIS_OK) fail(reader_->errstr);
       if (found == nullptr) return;
       const auto* reply = static_cast<redisReply*>(found);
-      if (reply->type == REDIS_REPLY_ERROR) fail("Redis said " + std::string(reply->str));
-      heard(*reply);
+      if (reply->type == REDIS_REPLY_ERROR) fail("Redis replied " + std::string(reply->str));
+      consume(*reply);
       freeReplyObject(found);
     }
   }
@@ -84,7 +84,7 @@ class redis_producer final : public job_producer {
     out.append("\r\n");
   }
 
-  std::size_t heard(std::string_view in, std::uint64_t& answered) override {
+  std::size_t consume(std::string_view in, std::uint64_t& answered) override {
     replies_.feed(in, [&](const redisReply&) { ++answered; });
     return in.size();
   }
@@ -99,7 +99,7 @@ class redis_worker final : public job_worker {
 
   void start(std::string& out, work_log&) override { read_more(out); }
 
-  std::size_t heard(std::string_view in, std::string& out, work_log& log) override {
+  std::size_t consume(std::string_view in, std::string& out, work_log& log) override {
     replies_.feed(in, [&](const redisReply& reply) {
       if (reply.type == REDIS_REPLY_ARRAY) {
         is_reading_ = false;
@@ -107,7 +107,7 @@ class redis_worker final : public job_worker {
         const redisReply& entries = *reply.element[0]->element[1];
         for (std::size_t i = 0; i < entries.elements; ++i) finish(*entries.element[i], out, log);
       } else if (reply.type == REDIS_REPLY_INTEGER && reply.integer == 1) {
-        half_answers_ += 1;  // to XACK, then to XDEL
+        half_answers_ += 1;  // the reply to XACK, then that to XDEL
         log.finished += half_answers_ % 2 == 0 ? 1 : 0;
       } else {
         fail("Redis did not find an entry that it had handed out");
@@ -140,14 +140,14 @@ class redis_worker final : public job_worker {
   std::size_t depth_;
   std::string name_;
   replies replies_;
-  std::size_t unfinished_ = 0;    // entries of which not both answers came
-  std::size_t half_answers_ = 0;  // of those
+  std::size_t unfinished_ = 0;    // entries without both replies
+  std::size_t half_answers_ = 0;  // replies for unfinished entries
   bool is_reading_ = false;
 };
 
 class redis_streams_dialect final : public dialect {
  public:
-  // Also on a server that has had a load before.
+  // Works also on a server that has run a load before.
   opening once() const override {
     return {formatted({"DEL", "jobs"}) +
                 formatted({"XGROUP", "CREATE", "jobs", "workers", "0", "MKSTREAM"}),
@@ -165,7 +165,7 @@ class redis_streams_dialect final : public dialect {
 std::unique_ptr<queue_server> start_redis(const std::filesystem::path& folder, durability kept) {
   const std::uint16_t port = free_port();
   std::vector<std::string> command = {"redis-server"};
-  // No snapshots and no rewriting of the log, which would fall into one run and not into another.
+  // No snapshots and no rewriting of the log, which would happen in some runs only.
   for (const char* word : {"--bind", "127.0.0.1", "--save", "", "--appendonly", "yes",
                            "--auto-aof-rewrite-percentage", "0", "--appendfsync"}) {
     command.emplace_back(word);
@@ -177,7 +177,7 @@ std::unique_ptr<queue_server> start_redis(const std::filesystem::path& folder, d
 
 const registration added{[](suite& s) {
   add_contender(s, {.who = "redis_streams",
-                    .speaks = std::make_shared<redis_streams_dialect>(),
+                    .protocol = std::make_shared<redis_streams_dialect>(),
                     .start = start_redis});
 }};
 

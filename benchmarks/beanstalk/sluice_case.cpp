@@ -25,7 +25,7 @@ class sluice_server final : public queue_server {
 
 const registration added{[](suite& s) {
   add_contender(s, {.who = "sluice",
-                    .speaks = std::make_shared<beanstalk_dialect>(),
+                    .protocol = std::make_shared<beanstalk_dialect>(),
                     .start = [](const std::filesystem::path& folder, durability kept) {
                       return std::make_unique<sluice_server>(folder, kept);
                     }});

@@ -6,11 +6,11 @@ using namespace sluice::bench;
 int main(int argc, char** argv) {
   suite s("channel");
   s.declare({.name = "select-1",
-             .about = "4 producers, 4 channels of capacity 1, 1 consumer that selects",
+             .summary = "4 producers, 4 channels of capacity 1, 1 consumer that selects",
              .unit = "items/s",
              .bars = {at_least(1, "go")}});
   s.declare({.name = "select-1024",
-             .about = "4 producers, 4 channels of capacity 1024, 1 consumer that selects",
+             .summary = "4 producers, 4 channels of capacity 1024, 1 consumer that selects",
              .unit = "items/s",
              .bars = {at_least(1, "go")}});
   return s.run(argc, argv);

@@ -1,7 +1,6 @@
 #pragma once
 
-// The workload: four producers with a channel each, one consumer that takes from whichever has
-// something.
+// The workload: four producers with a channel each, and one consumer that selects over the four.
 
 #include <atomic>
 #include <cstddef>
@@ -13,9 +12,9 @@
 
 namespace sluice::bench {
 
-// FourChannels(capacity) makes the four channels, send(which, item) blocks while channel `which`
-// is full, receive_any() returns the next item of any of them. Every producer sends 1, 2, 3, ...
-// until the time is over, then 0. The sum of what was received is checked.
+// FourChannels(capacity) creates the four channels, send(which, item) blocks while channel `which`
+// is full, and receive_any() returns the next item of any of them. Every producer sends 1, 2, 3 and
+// so on until the time has passed, then 0. The sum of the received items is checked.
 template <class FourChannels>
 tally select_over_four(std::size_t capacity, seconds duration) {
   constexpr std::size_t producers = 4;
@@ -27,7 +26,7 @@ tally select_over_four(std::size_t capacity, seconds duration) {
     bodies.emplace_back([&channels, &expected, p](const run_clock& clock) {
       std::uint64_t item = 0;
       std::uint64_t sum = 0;
-      while (!clock.is_over()) {
+      while (!clock.has_ended()) {
         channels.send(p, ++item);
         sum += item;
       }

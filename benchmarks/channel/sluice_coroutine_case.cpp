@@ -1,7 +1,6 @@
-// `sluice`: the workload with coroutines, which are to a thread what goroutines are to Go's
-// scheduler. Four producers and the consumer are coroutines that one thread runs in turn; a send
-// to a full channel and a select of empty ones suspend the coroutine and the next one runs.
-// (`sluice_threads` is the same with a thread for each.)
+// `sluice`: four producers and the consumer are coroutines on one thread, comparable to goroutines
+// on Go's scheduler. A send to a full channel and a select over empty ones suspend the coroutine,
+// and the thread runs the next one. (`sluice_threads` has a thread for each instead.)
 #include <array>
 #include <coroutine>
 #include <cstdint>
@@ -16,7 +15,7 @@
 namespace sluice::bench {
 namespace {
 
-// Runs what is ready, first come, first served.
+// Runs ready coroutines in FIFO order.
 class run_queue final : public work_sink {
  public:
   void post(work& item) noexcept override { ready_.push_back(item); }
@@ -47,7 +46,7 @@ struct strand {
 
 using four_channels = std::array<channel<std::uint64_t>, 4>;
 
-// What goes in and what comes out, to be compared.
+// The sums of the sent and of the received items, which must be equal.
 struct account {
   std::uint64_t sent = 0;
   std::uint64_t sum_sent = 0;
@@ -56,7 +55,7 @@ struct account {
 
 strand produce(run_queue&, channel<std::uint64_t>& out, const run_clock& clock, account& count) {
   std::uint64_t item = 0;
-  while (!clock.is_over()) {
+  while (!clock.has_ended()) {
     if (!co_await out.async_send(++item)) fail("a channel was closed");
     count.sum_sent += item;
   }

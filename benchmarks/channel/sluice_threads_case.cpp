@@ -18,7 +18,7 @@ class sluice_channels {
                   channel<std::uint64_t>(capacity), channel<std::uint64_t>(capacity)} {}
 
   void send(std::size_t which, std::uint64_t item) {
-    if (!channels_[which].send(item)) std::abort();  // closed: nobody closes it
+    if (!channels_[which].send(item)) std::abort();  // closed, which never happens
   }
 
   std::uint64_t receive_any() {

@@ -1,4 +1,4 @@
-# What all benchmarks share: the runner, the reports, threads and child processes.
+# The common parts of all benchmarks: the runner, the reports, threads and child processes.
 add_library(sluice_bench_harness STATIC EXCLUDE_FROM_ALL
   harness.cpp line_trip.cpp report.cpp threads.cpp child_process.cpp daemon_process.cpp)
 sluice_compile_options(sluice_bench_harness)
@@ -10,10 +10,10 @@ target_link_libraries(sluice_bench_harness PUBLIC Threads::Threads)
 #   sluice_bench(NAME queue SOURCES queue/queue_bench.cpp ... [PEERS tbb go ...]
 #     [LIBRARIES target...] [PROGRAMS target...])
 #
-# Every peer adds the sources <name>/<peer>_case.cpp and <name>/<peer>_*_case.cpp. When a peer is
-# not installed, building the benchmark stops and names the package, because a table without it
-# would look complete; SLUICE_BENCH_ALLOW_MISSING_PEERS leaves it out instead. PROGRAMS are of this
-# project, and are started by the benchmark.
+# Every peer adds the sources <name>/<peer>_case.cpp and <name>/<peer>_*_case.cpp. If a peer is not
+# installed, the build of the benchmark fails and names the package, because a table without the
+# peer would look complete; SLUICE_BENCH_ALLOW_MISSING_PEERS omits the peer instead. PROGRAMS are
+# targets of this project that the benchmark starts.
 function(sluice_bench)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "SOURCES;PEERS;LIBRARIES;PROGRAMS")
   if(NOT arg_NAME OR NOT arg_SOURCES OR arg_UNPARSED_ARGUMENTS)
@@ -21,7 +21,7 @@ function(sluice_bench)
   endif()
   set(target bench_${arg_NAME})
   add_executable(${target} EXCLUDE_FROM_ALL ${arg_SOURCES})
-  # One by one, so that the case of one peer does not change how another one is optimized.
+  # No unity build, so that the case of one peer does not change the optimization of another.
   sluice_compile_options(${target} SINGLE_SOURCES)
   target_link_libraries(${target} PRIVATE sluice_bench_harness sluice::sluice ${arg_LIBRARIES})
   if(arg_PROGRAMS)
@@ -34,7 +34,7 @@ function(sluice_bench)
       get_target_property(type bench_peer_${peer} TYPE)
       if(type STREQUAL "INTERFACE_LIBRARY")
         target_link_libraries(${target} PRIVATE bench_peer_${peer})
-      else() # a program, to be there when the benchmark runs
+      else() # a program, which must exist when the benchmark runs
         add_dependencies(${target} bench_peer_${peer})
       endif()
     elseif(SLUICE_BENCH_ALLOW_MISSING_PEERS)
@@ -46,7 +46,7 @@ function(sluice_bench)
   if(SLUICE_BENCH_SMOKE_TESTS AND SLUICE_BUILD_TESTS)
     set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL OFF)
     add_test(NAME ${target}_quick COMMAND ${target} --quick)
-    # Not beside other tests: sixteen threads of ours would make their timing ours.
+    # Not beside other tests: the sixteen threads would disturb their timing.
     set_tests_properties(${target}_quick PROPERTIES RUN_SERIAL ON)
   endif()
 endfunction()

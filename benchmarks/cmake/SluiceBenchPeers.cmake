@@ -1,6 +1,6 @@
-# Looks for the libraries and languages that the benchmarks compare with. A peer that is found
-# becomes the target bench_peer_<peer>. One that is not becomes the target missing_peer_<peer>,
-# which cannot be built and says why; it is met only by somebody who builds a benchmark.
+# Finds the libraries and languages that the benchmarks compare with. A found peer becomes the
+# target bench_peer_<peer>. A missing one becomes the target missing_peer_<peer>, whose build fails
+# with the reason; only benchmarks depend on it.
 function(sluice_missing_peer peer package)
   set(text "not found; on Debian: apt-get install ${package}")
   set(missing_${peer} "${text}" PARENT_SCOPE)
@@ -12,7 +12,7 @@ function(sluice_missing_peer peer package)
     VERBATIM)
 endfunction()
 
-# The headers of a peer are not ours to warn about.
+# No warnings for the headers of a peer.
 function(sluice_header_peer peer)
   add_library(bench_peer_${peer} INTERFACE)
   target_include_directories(bench_peer_${peer} SYSTEM INTERFACE ${ARGN})
@@ -36,7 +36,7 @@ else()
   sluice_missing_peer(moodycamel "libconcurrentqueue-dev libreaderwriterqueue-dev")
 endif()
 
-# Boost_FOUND says of the headers alone what it said before; the target tells.
+# Boost_FOUND may be left from a search for the headers alone, so the target is checked.
 find_package(Boost 1.81 QUIET CONFIG COMPONENTS thread)
 if(TARGET Boost::thread)
   add_library(bench_peer_boost INTERFACE)
@@ -77,8 +77,8 @@ else()
   sluice_missing_peer(redis_streams "redis-server libhiredis-dev")
 endif()
 
-# The peers below are programs. They are compiled into the folder peers beside the benchmark,
-# which looks for them there.
+# The peers below are programs. They are compiled into the folder peers beside the benchmark, where
+# built_peer() finds them.
 find_program(SLUICE_GO go)
 mark_as_advanced(SLUICE_GO)
 if(SLUICE_GO)

@@ -1,4 +1,4 @@
-// `append_bare`: what the disk alone can do. One thread appends the bytes of 1024 jobs (id and
+// `append_bare`: the limit of the disk. One thread appends the bytes of 1024 jobs (id and
 // args) to a file and syncs it, then the bytes of their 1024 acks (id) and syncs again.
 #include <fcntl.h>
 #include <unistd.h>

@@ -20,7 +20,7 @@ namespace {
 constexpr int pushers = 8;
 constexpr int workers = 8;
 constexpr std::size_t a_call = 128;    // jobs of one push_many, lease and ack_many
-constexpr std::ptrdiff_t ahead = 128;  // calls that pushers may be ahead of the workers
+constexpr std::ptrdiff_t ahead = 128;  // most calls that pushers are ahead of the workers
 
 template <class T>
 T must(jobs::result<T> r) {
@@ -40,7 +40,7 @@ jobs::job_spec spec() {
 tally lifecycle(seconds duration) {
   const testing::temporary_folder folder(testing::program_folder());
   const auto engine = open(folder);
-  std::counting_semaphore<> room(ahead);
+  std::counting_semaphore<> free_calls(ahead);
   std::atomic<std::uint64_t> pushed = 0;
   std::atomic<std::uint64_t> acked = 0;
   std::atomic<int> pushing = pushers;
@@ -52,8 +52,8 @@ tally lifecycle(seconds duration) {
   std::vector<thread_body> bodies;
   for (int i = 0; i < pushers; ++i) {
     bodies.emplace_back([&](const run_clock& clock) -> std::uint64_t {
-      while (!clock.is_over()) {
-        room.acquire();
+      while (!clock.has_ended()) {
+        free_calls.acquire();
         pushed += a_call;  // before the push: a worker may ack it before the push has returned
         auto receipts = engine->push_many(std::vector<jobs::job_spec>(a_call, spec())).get();
         for (auto& receipt : receipts) must(std::move(receipt));
@@ -65,20 +65,20 @@ tally lifecycle(seconds duration) {
   }
   for (int i = 0; i < workers; ++i) {
     bodies.emplace_back([&](const run_clock&) {
-      std::uint64_t mine = 0;
-      std::uint64_t since_room = 0;
+      std::uint64_t own = 0;
+      std::uint64_t unreleased = 0;
       for (;;) {
         auto leased = engine->lease({.max = a_call}, all_done.get_token()).get();
-        if (!leased && leased.error().code == jobs::error_code::stopped) return mine;
+        if (!leased && leased.error().code == jobs::error_code::stopped) return own;
         std::vector<jobs::ack_item> acks;
         for (const jobs::leased_job& job : must(std::move(leased))) {
           acks.push_back({job.ref(), {}});
         }
         const std::size_t count = acks.size();
         for (auto& ended : engine->ack_many(std::move(acks)).get()) must(std::move(ended));
-        mine += count;
+        own += count;
         acked += count;
-        for (since_room += count; since_room >= a_call; since_room -= a_call) room.release();
+        for (unreleased += count; unreleased >= a_call; unreleased -= a_call) free_calls.release();
         finish_when_done();
       }
     });
@@ -94,7 +94,7 @@ tally push_one_by_one(seconds duration) {
   const auto engine = open(folder);
   const tally done = run_threads(duration, pushers, [&](int, const run_clock& clock) {
     std::uint64_t count = 0;
-    for (; !clock.is_over(); ++count) must(engine->push(spec()).get());
+    for (; !clock.has_ended(); ++count) must(engine->push(spec()).get());
     return count;
   });
   expect_equal(must(engine->queue("default")).counts.ready, done.operations, "jobs kept");

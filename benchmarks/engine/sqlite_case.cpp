@@ -70,7 +70,7 @@ class bare_table {
   sqlite3_stmt* commit_ = nullptr;
 };
 
-// Does `round` again and again; it is told how many jobs were done, and returns how many more are.
+// Calls `round` repeatedly with the number of finished jobs; it returns how many it finished.
 template <class Round>
 tally rounds_for(seconds duration, Round round) {
   const testing::temporary_folder folder(testing::program_folder());

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the contenders of ./bench engine have in common.
+// The common parts of the contenders of ./bench engine.
 
 #include <cstddef>
 #include <string>
@@ -12,12 +12,12 @@ namespace sluice::bench {
 inline constexpr std::size_t args_bytes = 100;
 inline constexpr int bare_batch = 1024;  // rows in one transaction of a bare loop
 
-// As JSON, which the engine's args are.
+// JSON, like the engine's args.
 inline std::string job_args() {
   return R"({"x":")" + std::string(args_bytes - 8, 'x') + R"("})";
 }
 
-// Commits to a disk come in bursts: a run is longer than the harness's own, which is for memory.
+// Disk commits come in bursts, so a run is longer than the harness's default.
 inline seconds run_time(const settings& s) {
   return s.quick ? seconds(0.1) : seconds(2);
 }

@@ -15,7 +15,7 @@ class sluice_pool {
   explicit sluice_pool(std::size_t threads) : pool_(options_for(threads)) {}
   template <class F>
   void submit(F&& f) {
-    if (!pool_.submit(std::forward<F>(f))) fail("a pool refused a function");
+    if (!pool_.submit(std::forward<F>(f))) fail("a pool rejected a function");
   }
   void finish() { pool_.drain(); }
 

@@ -1,5 +1,5 @@
-// `std`: std::mutex, std::condition_variable and a std::deque of std::function, as it is written
-// everywhere. The queue has no bound.
+// `std`: std::mutex, std::condition_variable and a std::deque of std::function, the usual
+// implementation. The queue has no bound.
 #include <condition_variable>
 #include <deque>
 #include <functional>

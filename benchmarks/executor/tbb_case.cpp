@@ -1,4 +1,4 @@
-// `tbb`: tbb::task_group. The thread that submits is one of TBB's, and helps when it waits.
+// `tbb`: tbb::task_group. The submitting thread runs tasks while it waits.
 #include <tbb/task_group.h>
 
 #include <utility>
@@ -10,7 +10,7 @@ namespace {
 
 class tbb_pool {
  public:
-  explicit tbb_pool(unsigned) {}  // TBB has as many threads as there are cores
+  explicit tbb_pool(unsigned) {}  // TBB has one thread for each core
   template <class F>
   void submit(F&& f) {
     tasks_.run(std::forward<F>(f));

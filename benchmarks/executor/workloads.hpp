@@ -1,7 +1,8 @@
 #pragma once
 
 // The two workloads of a pool. A Pool is constructed with its number of threads and has
-// submit(function), from one thread, and finish(): returns when all that was submitted has run.
+// submit(function), called from one thread, and finish(), which returns when all submitted
+// functions have run.
 
 #include <algorithm>
 #include <atomic>
@@ -21,9 +22,9 @@ inline unsigned pool_threads() {
   return std::max(1U, std::thread::hardware_concurrency());
 }
 
-// Rounds of a million, each with a pool of its own, until the time is over. A pool is started
-// before its round's time begins, and finished within it. Before, unmeasured, functions that count
-// show that the pool runs what it is given.
+// Rounds of a million functions, each with a new pool, until the time has passed. The time of a
+// round begins after the pool has started and includes its end. An unmeasured round before checks
+// that the pool runs its functions.
 template <class Pool>
 tally submit_empty(seconds duration) {
   using clock = std::chrono::steady_clock;
@@ -46,8 +47,8 @@ tally submit_empty(seconds duration) {
   return total;
 }
 
-// Sixteen threads that have all run something have nothing to do for two seconds. The window opens
-// when the last function has run, so what the threads spin before they sleep counts.
+// Sixteen threads that have all run a function are idle for two seconds. The window opens when the
+// last function has run, so the time that threads spin before they sleep counts.
 template <class Pool>
 double idle_pool_cpu_ms(const settings& s) {
   constexpr int threads = 16;
@@ -57,7 +58,7 @@ double idle_pool_cpu_ms(const settings& s) {
   for (int i = 0; i < threads; ++i) {
     pool.submit([&] {
       ++inside;
-      while (inside < threads) std::this_thread::yield();  // so each is on a thread of its own
+      while (inside < threads) std::this_thread::yield();  // so that each needs another thread
       ++left;
     });
   }

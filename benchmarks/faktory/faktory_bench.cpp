@@ -1,5 +1,5 @@
 // ./bench faktory: the real binary for Faktory's clients, on a fresh store with sync=full, one
-// command at a time on each connection. Faktory itself is in no Debian package.
+// command at a time on each connection. There is no Debian package of Faktory itself.
 #include <iostream>
 #include <memory>
 #include <string>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t bulk = 100;
 
-// Of latencies, and what share of them is below.
+// A percentile: its name, and the share of latencies below it.
 struct latency_share {
   std::string name;
   double share;
@@ -42,14 +42,14 @@ struct measured {
   double cpu_us_a_job;
 };
 
-// Runs `plan` on a fresh server that holds as many jobs already when nobody puts them.
-measured run_on_fresh_server(const dialect& speaks, const load_plan& plan) {
+// Runs `plan` on a fresh server. A plan without producers finds its jobs already stored.
+measured run_on_fresh_server(const dialect& protocol, const load_plan& plan) {
   const faktory_server server;
   if (plan.producers == 0) {
     run_load(server.port(), faktory_dialect(bulk), {.workers = 0, .jobs = plan.jobs});
   }
   const double cpu_before = server.cpu_us();
-  const tally done = run_load(server.port(), speaks, plan);
+  const tally done = run_load(server.port(), protocol, plan);
   return {done, (server.cpu_us() - cpu_before) / static_cast<double>(done.operations)};
 }
 
@@ -59,14 +59,14 @@ struct throughput {
   load_plan plan;
 };
 
-measure jobs_per_second(const throughput& what) {
+measure jobs_per_second(const throughput& variant) {
   auto size = std::make_shared<run_size>();
-  return [what, size](const settings& s) {
-    load_plan plan = what.plan;
+  return [variant, size](const settings& s) {
+    load_plan plan = variant.plan;
     plan.jobs = size->jobs(s, faktory_dialect(bulk));
-    const measured m = run_on_fresh_server(faktory_dialect(what.jobs_a_put), plan);
+    const measured m = run_on_fresh_server(faktory_dialect(variant.jobs_a_put), plan);
     size->learn(m.done);
-    note_server_cpu(what.workload, "sluice", m.cpu_us_a_job);
+    note_server_cpu(variant.workload, "sluice", m.cpu_us_a_job);
     return static_cast<double>(m.done.operations) / m.done.took.count();
   };
 }
@@ -92,19 +92,19 @@ void add_throughputs(suite& s) {
     const load_plan puts{.producers = connections, .workers = 0};
     const load_plan work{.producers = 0, .workers = connections};
     const load_plan both{.producers = connections, .workers = connections};
-    for (const throughput& what : {throughput{"push" + on, 1, puts},
-                                   {"pushb" + on, bulk, puts},
-                                   {"fetch-ack" + on, 1, work},
-                                   {"e2e" + on, 1, both}}) {
-      s.add(what.workload, "sluice", jobs_per_second(what));
+    for (const throughput& variant : {throughput{"push" + on, 1, puts},
+                                      {"pushb" + on, bulk, puts},
+                                      {"fetch-ack" + on, 1, work},
+                                      {"e2e" + on, 1, both}}) {
+      s.add(variant.workload, "sluice", jobs_per_second(variant));
     }
   }
 }
 
-void declare_throughputs(suite& s, const std::string& name, const std::string& about) {
+void declare_throughputs(suite& s, const std::string& name, const std::string& summary) {
   for (const char* connections : {"1", "8", "64"}) {
     s.declare({.name = name + "-c" + connections,
-               .about = about + ", connections: " + connections,
+               .summary = summary + ", connections: " + connections,
                .unit = "jobs/s",
                .repetitions_max = 5});
   }
@@ -116,11 +116,11 @@ int main(int argc, char** argv) {
   suite s("faktory");
   declare_throughputs(s, "push", "100-byte jobs, one a PUSH");
   declare_throughputs(s, "pushb", "100 jobs a PUSHB");
-  declare_throughputs(s, "fetch-ack", "FETCH and ACK of jobs that are there");
-  declare_throughputs(s, "e2e", "PUSH, and FETCH and ACK on as many others");
-  const auto declare = [&](const std::string& name, const char* about, unsigned repetitions_max) {
+  declare_throughputs(s, "fetch-ack", "FETCH and ACK of jobs already in the queue");
+  declare_throughputs(s, "e2e", "PUSH, and FETCH and ACK on the same number of others");
+  const auto declare = [&](const std::string& name, const char* summary, unsigned repetitions_max) {
     s.declare({.name = name,
-               .about = about,
+               .summary = summary,
                .unit = "us",
                .direction = better::lower,
                .repetitions_max = repetitions_max});

@@ -7,7 +7,7 @@
 namespace sluice::bench {
 namespace {
 
-// What stands between `before` and the next quotation mark.
+// Returns the text between `before` and the next quotation mark.
 std::string_view quoted_after(std::string_view text, std::string_view before) {
   const std::size_t at = text.find(before);
   if (at == std::string_view::npos) fail("the server sent a job without " + std::string(before));
@@ -15,11 +15,11 @@ std::string_view quoted_after(std::string_view text, std::string_view before) {
   return rest.substr(0, rest.find('"'));
 }
 
-// One answer: a line, or a bulk with its line. Whole is 0 as long as not all of it is there.
+// One reply: a line, or a bulk with its line.
 struct answer {
-  std::size_t whole = 0;
+  std::size_t whole = 0;  // bytes; 0: the reply is incomplete
   bool is_bulk = false;
-  std::string_view text;  // of the line, without its sign; of the bulk, empty when there is none
+  std::string_view text;  // of the line, without its sign; of the bulk, empty for the null bulk
 };
 
 answer first_answer(std::string_view in) {
@@ -29,7 +29,9 @@ answer first_answer(std::string_view in) {
   if (line.starts_with('+')) return {end + 1, false, line.substr(1)};
   int size = 0;
   const auto [last, error] = std::from_chars(line.data() + 1, line.data() + line.size(), size);
-  if (!line.starts_with('$') || error != std::errc{}) fail("the server said " + std::string(line));
+  if (!line.starts_with('$') || error != std::errc{}) {
+    fail("unexpected reply: " + std::string(line));
+  }
   if (size < 0) return {end + 1, true, {}};
   const std::size_t whole = end + 1 + static_cast<std::size_t>(size) + crlf.size();
   if (in.size() < whole) return {};
@@ -55,7 +57,7 @@ class faktory_producer final : public job_producer {
     out.append(crlf);
   }
 
-  std::size_t heard(std::string_view in, std::uint64_t& answered) override {
+  std::size_t consume(std::string_view in, std::uint64_t& answered) override {
     const std::string_view success = jobs_a_put_ == 1 ? "OK" : "{}";
     std::size_t used = 0;
     for (;;) {
@@ -86,7 +88,7 @@ class faktory_worker final : public job_worker {
     for (std::size_t i = 0; i < depth_; ++i) fetch_next(out, log);
   }
 
-  std::size_t heard(std::string_view in, std::string& out, work_log& log) override {
+  std::size_t consume(std::string_view in, std::string& out, work_log& log) override {
     std::size_t used = 0;
     for (;;) {
       const answer a = first_answer(in.substr(used));
@@ -97,7 +99,7 @@ class faktory_worker final : public job_worker {
         ++log.finished;
         fetch_next(out, log);
       } else if (a.text.empty()) {
-        out.append(fetch);  // nothing came for two seconds
+        out.append(fetch);  // no job for two seconds
       } else {
         log.started(quoted_after(a.text, R"("args":[")"));
         out.append(R"(ACK {"jid":")").append(quoted_after(a.text, R"("jid":")")).append("\"}\r\n");
@@ -120,7 +122,7 @@ class faktory_worker final : public job_worker {
 }  // namespace
 
 opening faktory_dialect::producer_opening() const {
-  return {"HELLO {\"v\":2}\r\n", 2};  // the server's HI and its OK
+  return {"HELLO {\"v\":2}\r\n", 2};  // replies: HI and OK
 }
 
 opening faktory_dialect::worker_opening() const {

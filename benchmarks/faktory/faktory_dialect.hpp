@@ -1,6 +1,7 @@
 #pragma once
 
-// Faktory's work protocol, as far as a load needs it: PUSH or PUSHB, FETCH and ACK on one queue.
+// The commands of Faktory's work protocol that the load uses: PUSH or PUSHB, FETCH and ACK on one
+// queue.
 
 #include "benchmarks/wire/dialect.hpp"
 
@@ -8,7 +9,7 @@ namespace sluice::bench {
 
 class faktory_dialect final : public dialect {
  public:
-  // One job a put is a PUSH; more are a PUSHB.
+  // Puts are PUSH for one job, and PUSHB for more.
   explicit faktory_dialect(std::size_t jobs_a_put = 1) : jobs_a_put_(jobs_a_put) {}
 
   opening producer_opening() const override;

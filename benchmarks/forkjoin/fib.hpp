@@ -1,8 +1,7 @@
 #pragma once
 
 // The workload of ./bench forkjoin: fib(n) = fib(n - 1) + fib(n - 2), where every call above 1
-// forks the first, calls the second, and joins. It does next to nothing else, so the time is that
-// of forking and joining.
+// forks the first, calls the second, and joins. Nearly all of the time is forking and joining.
 
 #include <algorithm>
 #include <chrono>
@@ -23,11 +22,11 @@ inline constexpr std::uint64_t fib_forks = 317'810;  // calls above 1: fib(n + 1
 
 inline unsigned fork_threads() { return std::max(1U, std::thread::hardware_concurrency()); }
 
-// Calls `compute()`, which computes fib(fib_n) once, until the time is over.
+// Calls `compute()`, which computes fib(fib_n) once, until the time has passed.
 template <class Compute>
 tally compute_repeatedly(seconds duration, Compute&& compute) {
   using clock = std::chrono::steady_clock;
-  compute();  // threads are awake
+  compute();  // wakes the threads
   const auto start = clock::now();
   std::uint64_t forks = 0;
   seconds took{0};

@@ -1,6 +1,6 @@
-// ./bench forkjoin: what a fork and join costs, on as many threads as there are cores.
+// ./bench forkjoin: the cost of a fork and join, with one thread for each core.
 //
-// Every contender has its own file beside this one. The bar is what the project promises.
+// Every contender has its own file in this folder. The bar is the project's target.
 #include "benchmarks/harness.hpp"
 
 using namespace sluice::bench;
@@ -8,7 +8,7 @@ using namespace sluice::bench;
 int main(int argc, char** argv) {
   suite s("forkjoin");
   s.declare({.name = "fib",
-             .about = "fib(27) without a cutoff: each call forks one and calls the other",
+             .summary = "fib(27) without a cutoff: each call forks one and calls the other",
              .unit = "ns/fork",
              .direction = better::lower,
              .bars = {at_most(0.667, "tbb")}});

@@ -1,6 +1,6 @@
-// `std`: the baseline that one writes in an afternoon: threads around one std::deque of
-// std::functions under a std::mutex; a join runs what is in the deque until its child is done.
-// (std::async, the standard's own, starts a thread for every call and cannot run this.)
+// `std`: the baseline: threads around one std::deque of std::functions under a std::mutex; a join
+// runs functions of the deque until its child is done. (std::async starts a thread for every call
+// and cannot run this workload.)
 #include <atomic>
 #include <condition_variable>
 #include <deque>
@@ -17,7 +17,7 @@ namespace {
 class std_pool {
  public:
   explicit std_pool(unsigned threads) {
-    for (unsigned i = 1; i < threads; ++i) {  // the caller helps
+    for (unsigned i = 1; i < threads; ++i) {  // the caller is one of them
       threads_.emplace_back([this](std::stop_token stop) {
         while (run_one(stop)) {
         }
@@ -65,7 +65,7 @@ class std_pool {
     run_youngest(hold);
     return true;
   }
-  // The youngest, as a stack: the oldest are the largest, and would pile up on each other.
+  // Runs the youngest first: the oldest are the largest, and nested joins would run deep.
   void run_youngest(std::unique_lock<std::mutex>& hold) {
     const auto f = std::move(functions_.back());
     functions_.pop_back();

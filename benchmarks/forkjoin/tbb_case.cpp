@@ -1,4 +1,4 @@
-// `tbb`: tbb::task_group in an arena of as many threads.
+// `tbb`: tbb::task_group in an arena with the same number of threads.
 #include <tbb/task_arena.h>
 #include <tbb/task_group.h>
 

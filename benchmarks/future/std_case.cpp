@@ -1,5 +1,5 @@
-// `std`: std::future has no continuations. The chain is ten promises, each set by the thread that
-// got the one before; all of a thousand are got one after the other.
+// `std`: std::future has no continuations. The chain is ten promises, each set with the value of
+// the previous future; the thousand futures are read in sequence.
 #include <future>
 #include <vector>
 

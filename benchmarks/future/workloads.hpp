@@ -1,6 +1,6 @@
 #pragma once
 
-// The workloads on one thread: a contender says how to do one round of each.
+// The workloads on one thread: a contender provides the function for one round of each.
 
 #include <cstdint>
 
@@ -26,11 +26,11 @@ tally run_chain10(seconds duration, Round&& round) {
     }
     took = std::chrono::steady_clock::now() - start;
   } while (took < duration);
-  expect_equal(sum, expected, "sum of what the chains gave");
+  expect_equal(sum, expected, "sum of the chains' results");
   return {rounds * chain_length, took};
 }
 
-// `round(n)` sets a thousand promises to n and returns the sum of what one future of all gave.
+// `round(n)` sets a thousand promises to n and returns the sum of the values of their when_all.
 template <class Round>
 tally run_when_all_1000(seconds duration, Round&& round) {
   const auto start = std::chrono::steady_clock::now();

@@ -15,7 +15,7 @@ using std::chrono::steady_clock;
 
 constexpr seconds turn{0.01};
 constexpr seconds turns_last_min = 10 * turn;  // also with --quick
-constexpr seconds margin{0.1};                 // by which a run lasts longer than the turns in it
+constexpr seconds margin{0.1};                 // a run lasts this much longer than its turns
 
 std::mutex lock;
 std::vector<const seen_count*>& all() {
@@ -34,16 +34,16 @@ struct sum {
   }
 };
 
-// One turn, if the run still goes on at its end.
-void take_turn(sum& into, steady_clock::time_point run_ends) {
+// Adds one turn to `total`, unless the run ended before the turn.
+void take_turn(sum& total, steady_clock::time_point run_ends) {
   const auto from = steady_clock::now();
   const std::uint64_t before = seen_count::total();
   std::this_thread::sleep_for(turn);
   const std::uint64_t after = seen_count::total();
   const auto until = steady_clock::now();
   if (until >= run_ends || after < before) return;
-  into.items += after - before;
-  into.took += until - from;
+  total.items += after - before;
+  total.took += until - from;
 }
 
 }  // namespace
@@ -73,17 +73,17 @@ measure in_turns::half(std::size_t which) const {
       std::jthread running([&] { state->run(turns_last + margin); });
       while (seen_count::total() == 0) std::this_thread::yield();
       const auto begun = steady_clock::now();
-      std::array<sum, 2> came_to;
+      std::array<sum, 2> totals;
       while (steady_clock::now() - begun < turns_last) {
         const auto ends = begun + std::chrono::duration_cast<steady_clock::duration>(turns_last);
         {
           const inspect::enabled on({.lock_order = false});
-          take_turn(came_to[0], ends);
+          take_turn(totals[0], ends);
         }
-        take_turn(came_to[1], ends);
+        take_turn(totals[1], ends);
       }
       running.join();
-      known = {came_to[0].rate(), came_to[1].rate()};
+      known = {totals[0].rate(), totals[1].rate()};
     }
     return *std::exchange(known[which], std::nullopt);
   };

@@ -1,13 +1,12 @@
 #pragma once
 
-// One run of queues with inspect on and off in turns of a few milliseconds, and what it came to in
-// either.
+// One run of queues with inspect switched on and off every few milliseconds, and the rate of each.
 //
-// Two runs, one with inspect and one without, differ by a third for no other reason than where the
-// scheduler puts their threads. Within a run the threads stay, and turns that are so short meet the
-// same machine: what is left is the difference that is looked for.
+// Two separate runs differ by a third only because of the placement of their threads. Within a run
+// the placement stays, and short turns have the same conditions, so the difference is the cost of
+// inspect.
 //
-// A run uses queues that are made of `seen_queue`, whose items can be counted from outside.
+// A run uses queues of type `seen_queue`, whose items another thread can count.
 
 #include <array>
 #include <cstddef>
@@ -21,7 +20,7 @@
 
 namespace sluice::bench {
 
-// A count that another thread may ask for, as long as this lives.
+// A count that another thread may read while this object lives.
 class seen_count {
  public:
   explicit seen_count(std::function<std::uint64_t()> count);
@@ -29,7 +28,7 @@ class seen_count {
   seen_count& operator=(const seen_count&) = delete;
   ~seen_count();
 
-  // Of all that live now.
+  // The sum of all live counts.
   static std::uint64_t total();
 
  private:
@@ -42,7 +41,7 @@ class seen_queue {
   explicit seen_queue(std::size_t capacity) : queue_(capacity) {}
 
   void push(std::uint64_t item) {
-    if (!queue_.push(item)) fail("the queue was closed, by nobody");
+    if (!queue_.push(item)) fail("the queue was closed unexpectedly");
   }
   std::uint64_t pop() { return *queue_.pop(); }
   bool try_pop(std::uint64_t& item) {
@@ -53,11 +52,11 @@ class seen_queue {
 
  private:
   Queue queue_;
-  seen_count pushed_{[this] { return queue_.stats().pushed; }};  // gone before the queue is
+  seen_count pushed_{[this] { return queue_.stats().pushed; }};  // destroyed before the queue
 };
 
-// Measures a run in turns. Its two measures belong together: the first of them that is asked for
-// runs, the second tells what that came to.
+// Measures a run in turns. The first call of one of its two measures runs; the call of the other
+// returns its result of the same run.
 class in_turns {
  public:
   explicit in_turns(timed_run run) : state_(std::make_shared<state>(std::move(run))) {}
@@ -69,7 +68,7 @@ class in_turns {
   struct state {
     explicit state(timed_run r) : run(std::move(r)) {}
     timed_run run;
-    std::array<std::optional<double>, 2> known;  // items a second, not told yet
+    std::array<std::optional<double>, 2> known;  // items a second, not yet returned
   };
   measure half(std::size_t which) const;
 

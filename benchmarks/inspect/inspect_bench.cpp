@@ -1,9 +1,8 @@
-// ./bench inspect: what it costs to have inspect on, on the workloads of ./bench queue and on
-// locks.
+// ./bench inspect: the cost of inspect, on the workloads of ./bench queue and on locks.
 //
 // `sluice` is with inspect on, `off` without: one run in turns of 10 ms (in_turns.hpp), because two
-// runs of the same differ by more than what is looked for. `watched` is a run of its own, with a
-// watchdog that looks once a second.
+// equal runs differ by more than the cost. `watched` is a separate run, with a watchdog that checks
+// once a second.
 #include <cstdint>
 #include <mutex>
 #include <string>
@@ -33,19 +32,19 @@ measure watched(const timed_run& run, measure (*as)(timed_run) = operations_per_
   });
 }
 
-void add_queues(suite& s, const workload& what, const timed_run& run) {
-  s.declare(what);
+void add_queues(suite& s, const workload& load, const timed_run& run) {
+  s.declare(load);
   const in_turns both(run);
-  s.add(what.name, "sluice", both.with_inspect());
-  s.add(what.name, "watched", watched(run));
-  s.add(what.name, "off", both.without());
+  s.add(load.name, "sluice", both.with_inspect());
+  s.add(load.name, "watched", watched(run));
+  s.add(load.name, "off", both.without());
 }
 
 tally lock_and_unlock(seconds duration) {
   sluice::mutex m;
   return run_threads(duration, {[&](const run_clock& clock) {
                        std::uint64_t done = 0;
-                       while (!clock.is_over()) {
+                       while (!clock.has_ended()) {
                          for (int i = 0; i < 100; ++i) {
                            const std::lock_guard hold(m);
                            keep(m);
@@ -69,7 +68,7 @@ int main(int argc, char** argv) {
     const auto many = std::to_string(n);
     add_queues(s,
                {.name = many + "P" + many + "C",
-                .about = many + " producers and consumers, as in ./bench queue",
+                .summary = many + " producers and consumers, as in ./bench queue",
                 .unit = "items/s",
                 .bars = bars},
                [n](seconds duration) {
@@ -79,18 +78,18 @@ int main(int argc, char** argv) {
   add_queues(
       s,
       {.name = "1P1C_ring",
-       .about = "1 producer, 1 consumer, through an spsc_ring",
+       .summary = "1 producer, 1 consumer, through an spsc_ring",
        .unit = "items/s",
        .bars = bars},
       [](seconds duration) { return hand_over<ring>({.producers = 1, .consumers = 1}, duration); });
   add_queues(s,
              {.name = "pingpong",
-              .about = "2 threads, 2 queues of capacity 1, one ball: each way counts",
+              .summary = "2 threads, 2 queues of capacity 1, one ball: each way counts",
               .unit = "items/s",
               .bars = bars},
              [](seconds duration) { return both_ways(ping_pong<queue>(duration)); });
   s.declare({.name = "mutex",
-             .about = "a mutex locked and unlocked by one thread",
+             .summary = "a mutex locked and unlocked by one thread",
              .unit = "ns",
              .direction = better::lower});
   s.add("mutex", "sluice", nanoseconds_per_operation([](seconds duration) {

@@ -1,5 +1,5 @@
-// ./bench limits: what keys, batches, rates and weights cost, and whether they hold what they
-// promise. The engine in process, on SQLite with sync=full.
+// ./bench limits: the cost of keys, batches, rates and weights, and the accuracy of their limits.
+// The engine in process, on SQLite with sync=full.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -40,13 +40,13 @@ class opened {
  public:
   opened() {
     const auto file = folder_.file("jobs.db");
-    it_ = must(jobs::engine::open(must(jobs::open_sqlite({.path = file}))));
+    engine_ = must(jobs::engine::open(must(jobs::open_sqlite({.path = file}))));
   }
-  jobs::engine* operator->() { return it_.get(); }
+  jobs::engine* operator->() { return engine_.get(); }
 
  private:
   sluice::testing::temporary_folder folder_{sluice::testing::program_folder()};
-  std::unique_ptr<jobs::engine> it_;
+  std::unique_ptr<jobs::engine> engine_;
 };
 
 jobs::job_spec spec(std::string queue = "default") {
@@ -54,10 +54,10 @@ jobs::job_spec spec(std::string queue = "default") {
       .queue = std::move(queue), .kind = "bench", .args = {job_args(), jobs::content_type::json}};
 }
 
-// What is special about the n-th job.
+// Sets the special fields of the n-th job.
 using specialise = void (*)(jobs::job_spec& spec, std::size_t n);
 
-// Pushed, leased and acked, every step durable; the queue is set up by `prepare`.
+// Jobs are pushed, leased and acked, every step durable, in a queue with `options`.
 measure lifecycle(specialise special, jobs::queue_patch options, bool in_batches = false) {
   return [=](const settings& s) {
     const std::size_t total = s.quick ? 2'048 : 100'096;
@@ -114,7 +114,7 @@ void few_keys(jobs::job_spec& spec, std::size_t n) {
   spec.key = "customer-" + std::to_string(n % 1000);
 }
 
-// Bursts arrive for ten seconds; how far what starts is from the rate, in percent.
+// Bursts arrive for ten seconds. Returns the deviation of the start rate from the limit, in %.
 double rate_error(const settings& s) {
   constexpr double rate = 1000;
   const auto window = s.quick ? 1s : 10s;
@@ -122,12 +122,12 @@ double rate_error(const settings& s) {
   jobs::queue_patch options;
   options.rate = rate;
   must(engine->configure("default", options).get());
-  std::atomic<bool> over = false;
+  std::atomic<bool> stopped = false;
   std::atomic<std::uint64_t> started = 0;
   std::vector<std::jthread> threads;
   threads.emplace_back([&] {
-    // Five times the rate in one push, then nothing until most of it is gone.
-    while (!over) {
+    // Five times the rate in one push, then no push until most of it has started.
+    while (!stopped) {
       if (must(engine->queue("default")).counts.ready > 2000) {
         std::this_thread::sleep_for(20ms);
         continue;
@@ -139,7 +139,7 @@ double rate_error(const settings& s) {
   });
   for (int i = 0; i < 8; ++i) {
     threads.emplace_back([&] {
-      while (!over) {
+      while (!stopped) {
         auto leased = engine->lease({.max = 1}, sluice::deadline::after(50ms)).get();
         if (!leased) continue;
         ++started;
@@ -147,19 +147,19 @@ double rate_error(const settings& s) {
       }
     });
   }
-  // Not what may start at once after the pause before all of this.
+  // Skips the jobs that may start at once after the initial pause.
   while (started < 200) std::this_thread::sleep_for(1ms);
   const auto began = steady::now();
   const std::uint64_t before = started;
   std::this_thread::sleep_for(window);
   const std::uint64_t after = started;
   const seconds took = steady::now() - began;
-  over = true;
+  stopped = true;
   threads.clear();
   return 100 * std::abs(static_cast<double>(after - before) / took.count() / rate - 1);
 }
 
-// From push to start in a queue beside one that is flooded; the same workers for both.
+// Returns the time from push to start in a queue beside a flooded one, with the same workers.
 double start_beside_flood_ms(const settings& s) {
   const std::size_t flood = s.quick ? 20'000 : 1'000'000;
   const std::size_t samples = s.quick ? 50 : 1000;
@@ -169,23 +169,23 @@ double start_beside_flood_ms(const settings& s) {
       must(std::move(p));
     }
   }
-  std::atomic<bool> over = false;
+  std::atomic<bool> stopped = false;
   std::vector<steady::time_point> pushed(samples);
   std::vector<double> waited;
   std::mutex guard;
   std::vector<std::jthread> threads;
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&] {
-      while (!over) {
+      while (!stopped) {
         auto leased =
             engine->lease({.queues = {"flood", "small"}, .max = 1}, sluice::deadline::after(50ms))
                 .get();
         if (!leased) continue;
         const jobs::leased_job& job = leased->front();
-        if (job.it->spec.queue == "small") {
+        if (job.job->spec.queue == "small") {
           const auto now = steady::now();
           const std::lock_guard hold(guard);
-          waited.push_back(seconds(now - pushed[std::stoul(job.it->spec.kind)]).count() * 1000);
+          waited.push_back(seconds(now - pushed[std::stoul(job.job->spec.kind)]).count() * 1000);
         }
         must(engine->ack(job.ref()).get());
       }
@@ -206,7 +206,7 @@ double start_beside_flood_ms(const settings& s) {
     const std::lock_guard hold(guard);
     if (waited.size() == samples) break;
   }
-  over = true;
+  stopped = true;
   threads.clear();
   std::ranges::sort(waited);
   return waited[samples * 99 / 100];
@@ -217,7 +217,7 @@ double start_beside_flood_ms(const settings& s) {
 int main(int argc, char** argv) {
   suite s("limits");
   s.declare({.name = "lifecycle",
-             .about =
+             .summary =
                  "100,096 jobs pushed, leased and acked, 128 a call: each with a serial key of "
                  "its own; under 1,000 keys; in batches; with rate, concurrency and weight",
              .unit = "jobs/s",
@@ -225,15 +225,15 @@ int main(int argc, char** argv) {
                       at_least(0.7, "plain", "limits")},
              .repetitions_max = 5});
   s.declare({.name = "rate_error",
-             .about = "a queue limited to 1,000 jobs/s for 10 s, bursts of 5,000 arriving, 8 "
-                      "workers: how far off",
+             .summary = "a queue limited to 1,000 jobs/s for 10 s, bursts of 5,000 arriving, 8 "
+                        "workers: deviation",
              .unit = "%",
              .direction = better::lower,
              .bars = {below(2)},
              .repetitions_max = 3});
   s.declare({.name = "fairness-p99",
-             .about = "from push to start in a queue beside one with 1,000,000 jobs, the same 4 "
-                      "workers for both",
+             .summary = "from push to start in a queue beside one with 1,000,000 jobs, the same 4 "
+                        "workers for both",
              .unit = "ms",
              .direction = better::lower,
              .bars = {below(50)},

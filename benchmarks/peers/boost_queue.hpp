@@ -1,6 +1,6 @@
 #pragma once
 
-// Boost.Thread's bounded blocking queue, in the words that the workloads use.
+// Boost.Thread's bounded blocking queue with the interface of the workloads.
 
 #include <boost/thread/concurrent_queues/sync_bounded_queue.hpp>
 #include <cstddef>

@@ -1,6 +1,6 @@
 #pragma once
 
-// moodycamel's queues, in the words that the workloads use.
+// moodycamel's queues with the interface of the workloads.
 
 #include <concurrentqueue/blockingconcurrentqueue.h>
 #include <concurrentqueue/lightweightsemaphore.h>
@@ -11,8 +11,8 @@
 
 namespace sluice::bench {
 
-// For many producers and consumers. BlockingConcurrentQueue waits when empty but grows without
-// limit; its author's semaphore, counting free places, makes it bounded.
+// For many producers and consumers. BlockingConcurrentQueue blocks when empty but is unbounded; its
+// author's semaphore, which counts free slots, makes it bounded.
 class moodycamel_queue {
  public:
   explicit moodycamel_queue(std::size_t capacity)

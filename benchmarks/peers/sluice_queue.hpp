@@ -1,6 +1,6 @@
 #pragma once
 
-// Sluice's own queues, in the words that the workloads use.
+// Sluice's queues with the interface of the workloads.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,7 +18,7 @@ class adapted_sluice_queue {
 
   void push(std::uint64_t item) {
     if (!queue_.push(item)) {
-      std::abort();  // closed: nobody closes it
+      std::abort();  // closed, which never happens
     }
   }
 

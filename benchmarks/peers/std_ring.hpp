@@ -1,6 +1,6 @@
 #pragma once
 
-// The baseline: the bounded blocking queue that one writes with the standard library alone.
+// The baseline: a bounded blocking queue of the standard library alone.
 
 #include <condition_variable>
 #include <cstddef>
@@ -10,9 +10,8 @@
 
 namespace sluice::bench {
 
-// A ring under one mutex, a condition variable for each direction. Written as one would for
-// speed: exactly one waiter is notified, and after the lock was let go, so that the woken thread
-// does not run into it.
+// A ring under one mutex, with a condition variable for each direction. Written for speed: notifies
+// exactly one waiter, after releasing the lock, so that the woken thread does not block on it.
 class std_ring {
  public:
   explicit std_ring(std::size_t capacity) : items_(capacity) {}

@@ -1,6 +1,6 @@
 #pragma once
 
-// oneTBB's bounded blocking queue, in the words that the workloads use.
+// oneTBB's bounded blocking queue with the interface of the workloads.
 
 #include <oneapi/tbb/concurrent_queue.h>
 #include <cstddef>

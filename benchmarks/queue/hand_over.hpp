@@ -1,10 +1,10 @@
 #pragma once
 
-// The two throughput workloads: many threads handing over items, and two threads playing ping-pong.
+// The two throughput workloads: many threads that pass items, and two threads in ping-pong.
 //
 // A Queue is constructed with its capacity and has push(std::uint64_t) and std::uint64_t pop(),
-// both blocking, and bool try_pop(std::uint64_t&). Every run adds up what arrives: a queue that
-// loses, repeats or invents an item fails the bench.
+// both blocking, and bool try_pop(std::uint64_t&). Every run checks the sum of the received items:
+// a queue that loses, repeats or invents an item fails the bench.
 
 #include <atomic>
 #include <cstddef>
@@ -29,9 +29,9 @@ constexpr std::uint64_t sum_up_to(std::uint64_t n) {
   return n % 2 == 0 ? n / 2 * (n + 1) : (n + 1) / 2 * n;
 }
 
-// Every producer pushes 1, 2, 3, ... until the time is over. The last of them to finish then pushes
-// a 0 for each consumer, which tells it to stop. (A peer that is FIFO only for each producer may
-// let a 0 overtake items; those are collected when the threads have ended.)
+// Every producer pushes 1, 2, 3, ... until the time has passed. The last of them to finish then
+// pushes a 0 for each consumer, which stops it. (In a peer that is FIFO only for each producer a 0
+// may overtake items; those are collected when the threads have ended.)
 template <class Queue>
 tally hand_over(hand_over_shape shape, seconds duration) {
   Queue queue(hand_over_capacity);
@@ -42,7 +42,7 @@ tally hand_over(hand_over_shape shape, seconds duration) {
   for (int p = 0; p < shape.producers; ++p) {
     bodies.emplace_back([&](const run_clock& clock) {
       std::uint64_t item = 0;
-      while (!clock.is_over()) queue.push(++item);
+      while (!clock.has_ended()) queue.push(++item);
       expected += sum_up_to(item);
       if (still_producing.fetch_sub(1) == 1) {
         for (int c = 0; c < shape.consumers; ++c) queue.push(0);
@@ -69,21 +69,21 @@ tally hand_over(hand_over_shape shape, seconds duration) {
 // ends it.
 template <class Queue>
 tally ping_pong(seconds duration) {
-  Queue there(1);
+  Queue out(1);
   Queue back(1);
   const auto ping = [&](const run_clock& clock) {
     std::uint64_t ball = 0;
     std::uint64_t sum = 0;
-    while (!clock.is_over()) {
-      there.push(++ball);
+    while (!clock.has_ended()) {
+      out.push(++ball);
       sum += back.pop();
     }
-    there.push(0);
+    out.push(0);
     expect_equal(sum, sum_up_to(ball) + ball, "sum of the returned balls");
     return ball;
   };
   const auto pong = [&](const run_clock&) {
-    while (const std::uint64_t ball = there.pop()) back.push(ball + 1);
+    while (const std::uint64_t ball = out.pop()) back.push(ball + 1);
     return std::uint64_t{0};
   };
   return run_threads(duration, {ping, pong});
@@ -100,7 +100,7 @@ void add_many_to_many(suite& s, const std::string& who) {
   }
 }
 
-// Adds a queue that need only bear one producer and one consumer to 1P1C and pingpong.
+// Adds a queue, possibly for one producer and one consumer only, to 1P1C and pingpong.
 template <class Queue>
 void add_one_to_one(suite& s, const std::string& who) {
   s.add("1P1C", who, operations_per_second([](seconds duration) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// How much CPU do consumers burn that have nothing to do?
+// The CPU time of idle consumers.
 
 #include <chrono>
 #include <latch>
@@ -12,9 +12,9 @@
 
 namespace sluice::bench {
 
-// Eight consumers enter pop() on an empty queue and stay there for two seconds. The window opens
-// when the last of them is about to call pop(), so what it spins before it parks counts.
-// Returns the CPU time of the whole process in that window, in ms.
+// Eight consumers block in pop() on an empty queue for two seconds. The window opens when the last
+// of them is about to call pop(), so the time that it spins before it parks counts. Returns the CPU
+// time of the whole process in that window, in ms.
 template <class Queue>
 double idle_cpu_ms(const settings& s) {
   constexpr int consumers = 8;

@@ -34,14 +34,14 @@ std::string_view header_value(std::string_view head, std::string_view name) {
 }
 
 template <class Number>
-Number number_of(std::string_view text, std::string_view what) {
+Number number_of(std::string_view text, std::string_view field) {
   Number value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{}) fail("the server sent no number for " + std::string(what));
+  if (error != std::errc{}) fail("the server sent no number for " + std::string(field));
   return value;
 }
 
-// The whole length of the answer at the front of `in`, and the answer; 0: not all of it is there.
+// Parses the reply at the front of `in`. Returns its length, or 0 if it is incomplete.
 std::size_t first_answer(std::string_view in, http_answer& answer) {
   const std::size_t end = in.find("\r\n\r\n");
   if (end == std::string_view::npos) return 0;
@@ -69,7 +69,7 @@ http_crowd::connection& http_crowd::connect(on_answer answered) {
     http_answer answer;
     const std::size_t whole = first_answer(in, answer);
     if (whole == 0) return whole;
-    if (!c.is_waiting || whole != in.size()) fail("the server answered what nobody asked");
+    if (!c.is_waiting || whole != in.size()) fail("the server sent a reply without a request");
     c.is_waiting = false;
     c.answered(c, answer);
     return whole;
@@ -91,7 +91,7 @@ void http_crowd::get(connection& on, std::string_view path) {
 }
 
 void http_crowd::send(connection& on, std::string_view head, std::string_view body) {
-  if (on.is_waiting) fail("a second request while one is under way");
+  if (on.is_waiting) fail("a second request while one is unanswered");
   on.is_waiting = true;
   on.wire->out().append(head).append(body);
   wire_.flush(*on.wire);
@@ -100,21 +100,21 @@ void http_crowd::send(connection& on, std::string_view head, std::string_view bo
 std::string ask(std::uint16_t port, std::string_view path, std::string_view body) {
   http_crowd crowd(port);
   std::string text;
-  bool is_over = false;
+  bool is_done = false;
   auto& c = crowd.connect([&](http_crowd::connection&, const http_answer& answer) {
     if (answer.status / 100 != 2) {
       fail(std::string(path) + ": " + std::to_string(answer.status) + " " +
            std::string(answer.body));
     }
     text = answer.body;
-    is_over = true;
+    is_done = true;
   });
   if (body.empty()) {
     crowd.get(c, path);
   } else {
     crowd.post(c, path, body);
   }
-  crowd.run([&] { return is_over; });
+  crowd.run([&] { return is_done; });
   return text;
 }
 

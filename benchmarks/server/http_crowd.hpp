@@ -2,8 +2,8 @@
 
 // Many keep-alive connections to one server, served by one thread (see crowd.hpp).
 //
-// It understands exactly what the server sends: a status line, headers, and a body of
-// Content-Length bytes. One request is under way on a connection at a time.
+// Parses exactly the server's format: a status line, headers, and a body of Content-Length bytes.
+// Each connection has at most one unanswered request.
 
 #include <cstdint>
 #include <functional>
@@ -37,8 +37,8 @@ class http_crowd {
   void post(connection& on, std::string_view path, std::string_view body);
   void get(connection& on, std::string_view path);
 
-  // As crowd's.
-  void run(const std::function<bool()>& is_over) { wire_.run(is_over); }
+  // The same as crowd's.
+  void run(const std::function<bool()>& is_done) { wire_.run(is_done); }
   void wake_at(clock::time_point when) { wire_.wake_at(when); }
 
  private:
@@ -48,10 +48,10 @@ class http_crowd {
   std::vector<std::unique_ptr<connection>> connections_;
 };
 
-// One request and its answer, for what is not measured. Ends the bench unless it is a success.
+// Sends one unmeasured request and returns the body of its reply. Ends the bench if it fails.
 std::string ask(std::uint16_t port, std::string_view path, std::string_view body);
 
-// Every number that stands after `"name":` in a text, in order.
+// Returns every number after `"name":` in a text, in order.
 std::vector<std::uint64_t> numbers_after(std::string_view text, std::string_view name);
 
 }  // namespace sluice::bench

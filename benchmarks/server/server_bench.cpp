@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t bulk = 100;
 
-// Commits to a disk come in bursts: a run is longer than the harness's own, which is for memory.
+// Disk commits come in bursts, so a run is longer than the harness's default.
 seconds run_time(const settings& s) {
   return s.quick ? seconds(0.2) : seconds(2);
 }
@@ -53,10 +53,10 @@ std::vector<double> latencies_of_jobs(const settings& s) {
 int main(int argc, char** argv) {
   suite s("server");
   const percentile_runs latency(latencies_of_jobs);
-  const auto declare = [&](const char* name, const char* about, const char* unit, better direction,
-                           unsigned repetitions_max) {
+  const auto declare = [&](const char* name, const char* summary, const char* unit,
+                           better direction, unsigned repetitions_max) {
     s.declare({.name = name,
-               .about = about,
+               .summary = summary,
                .unit = unit,
                .direction = direction,
                .repetitions_max = repetitions_max});

@@ -17,7 +17,7 @@ fs::path program() {
 std::vector<std::string> command(const fs::path& folder, const fs::path& port_file,
                                  const std::vector<std::string>& more) {
   fs::remove(port_file);
-  // No grace: a worker of a bench that holds a lease at the end is gone already.
+  // No grace period: workers that hold a lease at the end are already disconnected.
   std::vector<std::string> words = {program().string(), "serve", "--data",
                                     (folder / "data").string()};
   for (const char* word : {"--port", "0", "--log-level", "warn", "--shutdown-grace", "0s"}) {
@@ -28,7 +28,7 @@ std::vector<std::string> command(const fs::path& folder, const fs::path& port_fi
   return words;
 }
 
-// The ports in the file, by protocol; none as long as not all of it is there.
+// Returns the ports in the file, by protocol; none while the file is incomplete.
 std::map<std::string, std::uint16_t> ports_in(const fs::path& file) {
   std::ifstream in(file);
   std::map<std::string, std::uint16_t> ports;

@@ -1,6 +1,6 @@
 #pragma once
 
-// The real server, as a process of its own on a free port of this machine, and what it costs.
+// The real server in its own process on a free port of this machine, and its CPU time and memory.
 
 #include <chrono>
 #include <cstdint>
@@ -15,12 +15,12 @@ namespace sluice::bench {
 
 class server_process {
  public:
-  // Starts `sluice serve` on the data in `folder` and returns when it listens; ends the bench when
-  // it does not within a minute.
+  // Starts `sluice serve` on the data in `folder` and returns when it listens; ends the bench if it
+  // does not within a minute.
   explicit server_process(const std::filesystem::path& folder,
                           const std::vector<std::string>& more = {});
 
-  // Of http, or of a protocol that was asked for as --PROTOCOL 127.0.0.1:0.
+  // Returns the port of http, or of a protocol enabled by --PROTOCOL 127.0.0.1:0.
   std::uint16_t port(const std::string& protocol = "http") const;
   std::chrono::steady_clock::time_point started() const { return started_; }
 

@@ -14,15 +14,15 @@ namespace {
 using clock = http_crowd::clock;
 using connection = http_crowd::connection;
 
-void expect_success(const http_answer& answer, std::string_view what) {
+void expect_success(const http_answer& answer, std::string_view request) {
   if (answer.status / 100 == 2 && answer.body.find("\"error\"") == std::string_view::npos) return;
-  fail(std::string(what) + " was answered " + std::to_string(answer.status) + " " +
+  fail(std::string(request) + " was answered " + std::to_string(answer.status) + " " +
        std::string(answer.body.substr(0, 500)));
 }
 
 void expect_waiting(const server_process& server, std::uint64_t jobs) {
   const auto ready = numbers_after(ask(server.port(), "/v1/queues", {}), "ready");
-  expect_equal(ready.empty() ? 0 : ready[0], jobs, "jobs that the server has, of those pushed");
+  expect_equal(ready.empty() ? 0 : ready[0], jobs, "ready jobs after the pushes");
 }
 
 std::string lease_body(std::size_t max) {
@@ -34,7 +34,7 @@ std::uint64_t now_ns() {
   return static_cast<std::uint64_t>(clock::now().time_since_epoch().count());
 }
 
-// A worker on one connection: leases, tells `took` what it got, acks, and again.
+// A worker on one connection: repeatedly leases, calls `took` with the reply, and acks.
 class worker_loop {
  public:
   using took_jobs = std::function<void(std::string_view body)>;
@@ -46,14 +46,14 @@ class worker_loop {
         request_(lease_body(bulk)),
         took_(std::move(took)),
         acked_(std::move(acked)),
-        on_(crowd.connect([this](connection&, const http_answer& answer) { heard(answer); })) {
+        on_(crowd.connect([this](connection&, const http_answer& answer) { answered(answer); })) {
     crowd_.post(on_, "/v1/leases", request_);
   }
   worker_loop(const worker_loop&) = delete;
   worker_loop& operator=(const worker_loop&) = delete;
 
  private:
-  void heard(const http_answer& answer) {
+  void answered(const http_answer& answer) {
     expect_success(answer, leased_ == 0 ? "a lease" : "an ack");
     if (leased_ > 0) {
       acked_(std::exchange(leased_, 0));
@@ -112,7 +112,7 @@ served push_for(server_process& server, seconds duration, std::size_t bulk) {
   http_crowd crowd(server.port());
   const std::string body = push_body(bulk);
   std::uint64_t pushed = 0;
-  int under_way = 0;
+  int unanswered = 0;
   const double cpu_before = server.cpu_us();
   const auto began = clock::now();
   const auto ends = began + std::chrono::duration_cast<clock::duration>(duration);
@@ -120,15 +120,15 @@ served push_for(server_process& server, seconds duration, std::size_t bulk) {
     auto& c = crowd.connect([&](connection& on, const http_answer& answer) {
       expect_success(answer, "a push");
       pushed += bulk;
-      --under_way;
+      --unanswered;
       if (clock::now() >= ends) return;
-      ++under_way;
+      ++unanswered;
       crowd.post(on, "/v1/jobs", body);
     });
-    ++under_way;
+    ++unanswered;
     crowd.post(c, "/v1/jobs", body);
   }
-  crowd.run([&] { return under_way == 0; });
+  crowd.run([&] { return unanswered == 0; });
   const served result{pushed, clock::now() - began, server.cpu_us() - cpu_before};
   expect_waiting(server, pushed);
   return result;
@@ -139,21 +139,21 @@ void push_backlog(server_process& server, std::uint64_t count) {
   http_crowd crowd(server.port());
   const std::string body = push_body(bulk);
   std::uint64_t asked = 0;
-  int under_way = 0;
+  int unanswered = 0;
   const auto push_next = [&](connection& on) {
     if (asked >= count) return;
     asked += bulk;
-    ++under_way;
+    ++unanswered;
     crowd.post(on, "/v1/jobs", body);
   };
   for (int i = 0; i < pushers; ++i) {
     push_next(crowd.connect([&](connection& on, const http_answer& answer) {
       expect_success(answer, "a push");
-      --under_way;
+      --unanswered;
       push_next(on);
     }));
   }
-  crowd.run([&] { return under_way == 0; });
+  crowd.run([&] { return unanswered == 0; });
   expect_waiting(server, asked);
 }
 
@@ -163,19 +163,19 @@ served work_for(server_process& server, seconds duration, std::size_t bulk) {
   const std::string body = push_body(bulk);
   std::uint64_t asked = 0;
   std::uint64_t acked = 0;
-  int under_way = 0;
-  std::deque<connection*> held_back;
+  int unanswered = 0;
+  std::deque<connection*> waiting_pushers;
   const double cpu_before = server.cpu_us();
   const auto began = clock::now();
   const auto ends = began + std::chrono::duration_cast<clock::duration>(duration);
   const auto push_or_wait = [&](connection& on) {
     if (clock::now() >= ends) return;
     if (asked - acked >= ahead_max) {
-      held_back.push_back(&on);
+      waiting_pushers.push_back(&on);
       return;
     }
     asked += bulk;
-    ++under_way;
+    ++unanswered;
     crowd.post(on, "/v1/jobs", body);
   };
 
@@ -185,16 +185,16 @@ served work_for(server_process& server, seconds duration, std::size_t bulk) {
         crowd, bulk, [](std::string_view) {},
         [&](std::size_t count) {
           acked += count;
-          if (held_back.empty()) return;
-          connection& on = *held_back.front();
-          held_back.pop_front();
+          if (waiting_pushers.empty()) return;
+          connection& on = *waiting_pushers.front();
+          waiting_pushers.pop_front();
           push_or_wait(on);
         });
   }
   for (int i = 0; i < pushers; ++i) {
     push_or_wait(crowd.connect([&](connection& on, const http_answer& answer) {
       expect_success(answer, "a push");
-      --under_way;
+      --unanswered;
       push_or_wait(on);
     }));
   }
@@ -202,7 +202,7 @@ served work_for(server_process& server, seconds duration, std::size_t bulk) {
   crowd.run([&] {
     if (clock::now() < ends) return false;
     crowd.wake_at(clock::time_point::max());
-    return under_way == 0 && acked >= asked;
+    return unanswered == 0 && acked >= asked;
   });
   expect_equal(acked, asked, "jobs that were acked");
   return {acked, clock::now() - began, server.cpu_us() - cpu_before};
@@ -214,7 +214,7 @@ void work_off(server_process& server, std::uint64_t count) {
   std::deque<worker_loop> crew;
   for (int i = 0; i < workers; ++i) {
     crew.emplace_back(
-        crowd, 100, [](std::string_view) {}, [&](std::size_t so_many) { acked += so_many; });
+        crowd, 100, [](std::string_view) {}, [&](std::size_t ended) { acked += ended; });
   }
   crowd.run([&] { return acked >= count; });
 }
@@ -239,8 +239,8 @@ std::vector<double> latencies_at(server_process& server, double rate, seconds du
         },
         [&](std::size_t count) { acked += count; });
   }
-  // More connections than pushers elsewhere: one that waits for its commit must not hold up the
-  // next job, as it would not if every job came from another request of a web application.
+  // More connections than in other workloads: a push that waits for its commit must not delay the
+  // next one, as the requests of a web application do not delay each other.
   std::deque<connection*> free;
   for (int i = 0; i < 64; ++i) {
     free.push_back(&crowd.connect([&](connection& on, const http_answer& answer) {

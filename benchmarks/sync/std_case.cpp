@@ -1,4 +1,4 @@
-// `std`: what the standard library offers for each, or what one writes with it.
+// `std`: the standard library's primitives, or the usual substitutes written with them.
 #include <atomic>
 #include <barrier>
 #include <condition_variable>

@@ -1,10 +1,10 @@
 #pragma once
 
-// The workloads of ./bench sync, as templates over the type that is measured.
+// The workloads of ./bench sync, as templates over the measured type.
 //
-// "Uncontended" means one thread uses the object, not that the program has one thread: these too
-// run in a thread beside the main one, because the C library leaves its atomics out of std::mutex
-// as long as a process has only ever had one.
+// "Uncontended" means that one thread uses the object, not that the program has one thread: these
+// workloads also run in a second thread, because the C library omits the atomics of std::mutex
+// while a process has never had more than one thread.
 
 #include <atomic>
 #include <cstddef>
@@ -14,26 +14,26 @@
 
 namespace sluice::bench {
 
-// Enough to contend on any machine, and more than there are cores on a small one, so that a
-// holder can lose its core while others wait.
+// Enough to contend on any machine, and more than the cores of a small one, so that a holder can
+// lose its core while others wait.
 inline constexpr int contending_threads = 4;
 
-// Calls `operation()` again and again in one thread. The clock is looked at once for many calls,
-// because some of them take only a nanosecond.
+// Calls `operation()` repeatedly in one thread. Checks the clock once for 64 calls, because some
+// operations take only a nanosecond.
 template <class Operation>
 tally repeat_alone(seconds duration, Operation operation) {
   return run_threads(duration, 1, [&](int, const run_clock& clock) {
     constexpr std::uint64_t at_a_time = 64;
     std::uint64_t done = 0;
-    do {  // at least once: the thread may get a core only when the time is over
+    do {  // at least once: the thread may be scheduled only after the time has passed
       for (std::uint64_t n = 0; n < at_a_time; ++n) operation();
       done += at_a_time;
-    } while (!clock.is_over());
+    } while (!clock.has_ended());
     return done;
   });
 }
 
-// Some 20 ns of work that belongs to one thread, so that threads do not do nothing but lock.
+// About 20 ns of work outside the critical section.
 class private_work {
  public:
   explicit private_work(int thread) : state_(static_cast<std::uint64_t>(thread) + 1) {}
@@ -72,13 +72,13 @@ tally lock_together(seconds duration) {
     std::uint64_t count = 0;
   } shared;
   const auto body = [&](int thread, const run_clock& clock) {
-    private_work mine(thread);
+    private_work own_work(thread);
     std::uint64_t done = 0;
-    for (; !clock.is_over(); ++done) {
+    for (; !clock.has_ended(); ++done) {
       shared.mutex.lock();
       ++shared.count;
       shared.mutex.unlock();
-      mine.do_some();
+      own_work.do_some();
     }
     return done;
   };
@@ -99,7 +99,7 @@ tally read_together(seconds duration, std::uint64_t write_every) {
   const auto body = [&](int, const run_clock& clock) {
     std::uint64_t done = 0;
     std::uint64_t my_writes = 0;
-    for (; !clock.is_over(); ++done) {
+    for (; !clock.has_ended(); ++done) {
       if (write_every != 0 && done % write_every == 0) {
         shared.mutex.lock();
         ++shared.count;
@@ -136,16 +136,16 @@ tally acquire_together(seconds duration) {
   Semaphore semaphore(permits);
   std::atomic<int> inside = 0;
   const auto body = [&](int thread, const run_clock& clock) {
-    private_work mine(thread);
+    private_work own_work(thread);
     std::uint64_t done = 0;
-    for (; !clock.is_over(); ++done) {
+    for (; !clock.has_ended(); ++done) {
       semaphore.acquire();
       if (inside.fetch_add(1, std::memory_order_relaxed) >= permits) {
         fail("more threads were inside a semaphore than it had permits");
       }
       inside.fetch_sub(1, std::memory_order_relaxed);
       semaphore.release();
-      mine.do_some();
+      own_work.do_some();
     }
     return done;
   };
@@ -160,7 +160,7 @@ tally try_push_try_pop(seconds duration) {
   return repeat_alone(duration, [&] {
     std::uint64_t item = 0;
     if (!queue.try_push(++sent) || !queue.try_pop(item) || item != sent) {
-      fail("a queue that has room refused an item, or did not give it back");
+      fail("a queue that is not full rejected an item, or did not return it");
     }
   });
 }
@@ -169,14 +169,14 @@ tally try_push_try_pop(seconds duration) {
 template <class Barrier>
 tally barrier_phases(seconds duration) {
   Barrier barrier(contending_threads);
-  // The first thread decides, before it arrives, which phase is the last, so that nobody is left
-  // waiting for those who have stopped. Nobody can pass a phase without having seen that it is.
+  // The first thread sets the last phase before it arrives in it. Every thread reads it after that
+  // phase, so all threads stop in the same phase and none waits for a stopped thread.
   std::atomic<std::uint64_t> last_phase = UINT64_MAX;
   const auto body = [&](int thread, const run_clock& clock) {
     std::uint64_t phase = 0;
     do {
       ++phase;
-      if (thread == 0 && clock.is_over()) last_phase = phase;
+      if (thread == 0 && clock.has_ended()) last_phase = phase;
       barrier.arrive_and_wait();
     } while (phase < last_phase.load());
     return thread == 0 ? phase : 0;
@@ -190,11 +190,11 @@ tally add_together(seconds duration) {
   Counter counter;
   const auto body = [&](int, const run_clock& clock) {
     std::uint64_t done = 0;
-    for (; !clock.is_over(); ++done) counter.add(1);
+    for (; !clock.has_ended(); ++done) counter.add(1);
     return done;
   };
   const tally result = run_threads(duration, contending_threads, body);
-  expect_equal(counter.value(), result.operations, "what was counted");
+  expect_equal(counter.value(), result.operations, "value of the counter");
   return result;
 }
 
@@ -205,7 +205,7 @@ struct two_halves {
 };
 
 // Cell: publish(two_halves), and read(f), which calls f(const two_halves&). One thread publishes
-// a new value after every 1000 reads of its own; everybody else only reads.
+// a new value after every 1000 of its reads; the others only read.
 template <class Cell>
 tally read_published(seconds duration) {
   Cell cell;
@@ -214,7 +214,7 @@ tally read_published(seconds duration) {
   };
   const auto body = [&](int thread, const run_clock& clock) {
     std::uint64_t done = 0;
-    for (; !clock.is_over(); ++done) {
+    for (; !clock.has_ended(); ++done) {
       if (thread == 0 && done % 1000 == 999) cell.publish({done, done});
       cell.read(check_whole);
     }

@@ -21,8 +21,8 @@ namespace {
 constexpr std::size_t read_bytes = 256 * 1024;
 constexpr std::chrono::seconds silence_max{60};  // longer than any long poll of a benchmark
 
-[[noreturn]] void fail_with_errno(const std::string& what) {
-  fail(what + ": " + std::strerror(errno));
+[[noreturn]] void fail_with_errno(const std::string& action) {
+  fail(action + ": " + std::strerror(errno));
 }
 
 sockaddr_in loopback(std::uint16_t port) {
@@ -40,8 +40,8 @@ int new_socket() {
 }
 
 bool try_connect(int fd, std::uint16_t port) {
-  const sockaddr_in to = loopback(port);
-  return ::connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0;
+  const sockaddr_in address = loopback(port);
+  return ::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
 }
 
 }  // namespace
@@ -55,9 +55,9 @@ crowd::~crowd() {
   ::close(epoll_);
 }
 
-crowd::connection& crowd::connect(on_bytes heard) {
+crowd::connection& crowd::connect(on_bytes consume) {
   auto c = std::make_unique<connection>();
-  c->heard_ = std::move(heard);
+  c->consume_ = std::move(consume);
   c->in_.resize(read_bytes);
   c->fd_ = new_socket();
   if (!try_connect(c->fd_, port_)) fail_with_errno("cannot connect to the server");
@@ -82,13 +82,13 @@ void crowd::flush(connection& on) {
     sent += static_cast<std::size_t>(n);
   }
   on.out_.erase(0, sent);
-  watch_for_room(on);
+  watch_for_writable(on);
 }
 
-void crowd::watch_for_room(connection& on) {
+void crowd::watch_for_writable(connection& on) {
   const bool wanted = !on.out_.empty();
-  if (on.watches_for_room_ == wanted) return;
-  on.watches_for_room_ = wanted;
+  if (on.watches_for_writable_ == wanted) return;
+  on.watches_for_writable_ = wanted;
   epoll_event event{};
   event.events = wanted ? (EPOLLIN | EPOLLOUT) : EPOLLIN;
   event.data.ptr = &on;
@@ -103,18 +103,18 @@ void crowd::receive(connection& on) {
   if (n < 0) fail_with_errno("receiving from the server");
   if (n == 0) fail("the server closed a connection");
   on.in_used_ += static_cast<std::size_t>(n);
-  const std::size_t used = on.heard_(on, {on.in_.data(), on.in_used_});
-  if (used > on.in_used_) fail("more was understood than the server has said");
+  const std::size_t used = on.consume_(on, {on.in_.data(), on.in_used_});
+  if (used > on.in_used_) fail("more bytes were consumed than received");
   std::memmove(on.in_.data(), on.in_.data() + used, on.in_used_ - used);
   on.in_used_ -= used;
-  if (!on.out_.empty() && !on.watches_for_room_) flush(on);
+  if (!on.out_.empty() && !on.watches_for_writable_) flush(on);
 }
 
-void crowd::run(const std::function<bool()>& is_over) {
+void crowd::run(const std::function<bool()>& is_done) {
   std::array<epoll_event, 128> events;
-  auto heard_last = clock::now();
-  while (!is_over()) {
-    const auto limit = std::min(wake_, heard_last + silence_max);
+  auto received_last = clock::now();
+  while (!is_done()) {
+    const auto limit = std::min(wake_, received_last + silence_max);
     const auto left = std::max(clock::duration::zero(), limit - clock::now());
     timespec wait{};
     wait.tv_sec = std::chrono::duration_cast<std::chrono::seconds>(left).count();
@@ -123,8 +123,8 @@ void crowd::run(const std::function<bool()>& is_over) {
         ::epoll_pwait2(epoll_, events.data(), static_cast<int>(events.size()), &wait, nullptr);
     if (n < 0 && errno != EINTR) fail_with_errno("epoll_pwait2");
     if (n > 0) {
-      heard_last = clock::now();
-    } else if (clock::now() - heard_last >= silence_max) {
+      received_last = clock::now();
+    } else if (clock::now() - received_last >= silence_max) {
       fail("the server sent nothing for " + std::to_string(silence_max.count()) + " s");
     }
     for (int i = 0; i < n; ++i) {
@@ -149,9 +149,9 @@ std::uint16_t free_port() {
 }
 
 bool is_listening(std::uint16_t port) {
-  const int knocks = new_socket();
-  const bool opened = try_connect(knocks, port);
-  ::close(knocks);
+  const int probe = new_socket();
+  const bool opened = try_connect(probe, port);
+  ::close(probe);
   return opened;
 }
 

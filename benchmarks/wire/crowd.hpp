@@ -1,11 +1,11 @@
 #pragma once
 
-// Many connections to one server of this machine, served by one thread: a client that costs so
-// little that what is measured is the server.
+// Many connections to one server of this machine, served by one thread: a client so cheap that the
+// server is measured.
 //
-// It moves bytes and knows no protocol. Whoever connects says what to do with bytes that came, and
-// how many of them it has understood; the rest is shown again with what comes next. What is said on
-// a connection while bytes are looked at leaves in one write, afterwards.
+// It transfers bytes and is independent of the protocol. The handler of a connection gets the
+// received bytes and returns how many it has consumed; it gets the rest again with the next bytes.
+// The output of a handler is sent in one write after it returns.
 
 #include <chrono>
 #include <cstddef>
@@ -22,7 +22,7 @@ class crowd {
  public:
   class connection;
   using clock = std::chrono::steady_clock;
-  // Returns how many bytes, from the front, need not be shown again.
+  // Returns how many bytes at the front were consumed.
   using on_bytes = std::function<std::size_t(connection&, std::string_view)>;
 
   explicit crowd(std::uint16_t port);
@@ -30,36 +30,36 @@ class crowd {
   crowd(const crowd&) = delete;
   crowd& operator=(const crowd&) = delete;
 
-  connection& connect(on_bytes heard);
+  connection& connect(on_bytes consume);
 
-  // Handles events until `is_over` returns true. Calls it after each round of events and at each
-  // `wake_at` (a time that is_over may move). Ends the bench if the server closes a connection or
+  // Handles events until `is_done` returns true. Calls it after each round of events and at each
+  // `wake_at` (a time that is_done may move). Ends the bench if the server closes a connection or
   // sends nothing for a minute.
-  void run(const std::function<bool()>& is_over);
+  void run(const std::function<bool()>& is_done);
   void wake_at(clock::time_point when) { wake_ = when; }
 
   class connection {
    public:
-    // What is to be said: append to it, from a handler or before `crowd::flush`.
+    // The output: append to it in a handler or before `crowd::flush`.
     std::string& out() { return out_; }
 
    private:
     friend class crowd;
 
     int fd_ = -1;
-    on_bytes heard_;
+    on_bytes consume_;
     std::string out_;
     std::vector<char> in_;
     std::size_t in_used_ = 0;
-    bool watches_for_room_ = false;
+    bool watches_for_writable_ = false;
   };
 
-  // Sends what `out` holds, for those who are not in a handler of that connection.
+  // Sends `out`. Needed only outside the handler of that connection.
   void flush(connection& on);
 
  private:
   void receive(connection& on);
-  void watch_for_room(connection& on);
+  void watch_for_writable(connection& on);
 
   std::uint16_t port_;
   int epoll_ = -1;
@@ -67,10 +67,10 @@ class crowd {
   std::vector<std::unique_ptr<connection>> connections_;
 };
 
-// A port of this machine that nobody uses at this moment, for servers that cannot choose one.
+// Returns a port of this machine that is currently free, for servers that cannot choose one.
 std::uint16_t free_port();
 
-// Whether somebody listens there.
+// Whether a server listens on that port.
 bool is_listening(std::uint16_t port);
 
 }  // namespace sluice::bench

@@ -1,12 +1,11 @@
 #pragma once
 
-// What a load program has to know of a server's protocol, so that one program drives them all: how
-// to say that jobs are to be stored, how to ask for jobs and be done with them, and how much of
-// what the server says is a whole answer.
+// A server's protocol for the load program: how to store jobs, how to get and finish jobs, and how
+// to recognize a complete reply. One program drives all servers.
 //
-// A producer and a worker belong to one connection each. They write into the text that is sent
-// next, and are shown all that was received and not understood before. Depth is the number of
-// commands that a connection leaves unanswered; a command that finishes a job counts as one.
+// A producer and a worker belong to one connection each. They append to the text that is sent next,
+// and get all bytes that were received and not yet consumed. Depth is the number of unanswered
+// commands of a connection; a command that finishes a job counts as one.
 
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +20,7 @@ inline constexpr std::string_view crlf = "\r\n";
 
 inline constexpr std::size_t body_bytes = 100;
 
-// A body of 100 bytes that says which job it is, and which job a body is.
+// Appends a body of 100 bytes with the number of the job; and returns the number of a body.
 void append_body(std::string& out, std::uint64_t number);
 std::uint64_t number_of_body(std::string_view body);
 
@@ -29,17 +28,17 @@ class job_producer {
  public:
   virtual ~job_producer() = default;
 
-  // Appends the command that stores the jobs from number `first` on: as many as the dialect says.
+  // Appends the command that stores the jobs from number `first` on: jobs_a_put() of them.
   virtual void put(std::string& out, std::uint64_t first) = 0;
 
-  // Returns how many bytes of `in` are answered puts, and adds their number to `answered`. Ends the
-  // bench when one was refused.
-  virtual std::size_t heard(std::string_view in, std::uint64_t& answered) = 0;
+  // Consumes the replies to puts in `in` and adds their number to `answered`. Returns the number of
+  // consumed bytes. Ends the bench if a put was rejected.
+  virtual std::size_t consume(std::string_view in, std::uint64_t& answered) = 0;
 };
 
-// What the workers of a run have still to do, together, and have done.
+// The progress of all workers of a run.
 struct work_log {
-  std::uint64_t unclaimed = 0;  // jobs that nobody has asked for
+  std::uint64_t unclaimed = 0;  // jobs that no worker has requested yet
   std::uint64_t finished = 0;
   std::function<void(std::string_view body)> started;  // for every job that a worker has read
 };
@@ -49,11 +48,12 @@ class job_worker {
   virtual ~job_worker() = default;
 
   virtual void start(std::string& out, work_log& log) = 0;
-  // Returns how many bytes of `in` were understood; appends what that leads to.
-  virtual std::size_t heard(std::string_view in, std::string& out, work_log& log) = 0;
+  // Consumes complete replies in `in` and appends the next commands. Returns the number of consumed
+  // bytes.
+  virtual std::size_t consume(std::string_view in, std::string& out, work_log& log) = 0;
 };
 
-// What is said first, and how many lines that are no error come back.
+// The first commands of a connection, and the number of lines of their successful reply.
 struct opening {
   std::string text;
   std::size_t lines = 0;
@@ -63,8 +63,8 @@ class dialect {
  public:
   virtual ~dialect() = default;
 
-  virtual opening once() const { return {}; }              // for the whole run, before all others
-  virtual opening producer_opening() const { return {}; }  // on each of their connections
+  virtual opening once() const { return {}; }              // once for the run, before all others
+  virtual opening producer_opening() const { return {}; }  // on each connection
   virtual opening worker_opening() const { return {}; }
   virtual std::size_t jobs_a_put() const { return 1; }
   virtual std::unique_ptr<job_producer> producer() const = 0;

@@ -15,29 +15,29 @@ std::string body(std::uint64_t number) {
   return text;
 }
 
-// A worker of a dialect, and what became of what it was shown.
+// A worker of a dialect, and a record of its output and the jobs it started.
 class watched_worker {
  public:
-  watched_worker(const dialect& speaks, std::size_t depth, std::uint64_t jobs)
-      : worker_(speaks.worker(depth)) {
+  watched_worker(const dialect& protocol, std::size_t depth, std::uint64_t jobs)
+      : worker_(protocol.worker(depth)) {
     log_.unclaimed = jobs;
     log_.started = [this](std::string_view of) { started.push_back(number_of_body(of)); };
-    worker_->start(said, log_);
+    worker_->start(sent, log_);
   }
 
-  // Shows it `text` byte by byte, as a network may.
-  void hear(std::string_view text) {
-    said.clear();
+  // Passes `text` to the worker byte by byte, as a network may.
+  void receive(std::string_view text) {
+    sent.clear();
     for (const char c : text) {
       in_ += c;
-      in_.erase(0, worker_->heard(in_, said, log_));
+      in_.erase(0, worker_->consume(in_, sent, log_));
     }
   }
 
   std::uint64_t finished() const { return log_.finished; }
   std::string left() const { return in_; }
 
-  std::string said;
+  std::string sent;
   std::vector<std::uint64_t> started;
 
  private:
@@ -46,65 +46,65 @@ class watched_worker {
   std::string in_;
 };
 
-TEST(bench_dialect_test, ABodySaysWhichJobItIs) {
+TEST(bench_dialect_test, ABodyContainsTheNumberOfItsJob) {
   for (const std::uint64_t number : {0ULL, 7ULL, 1'234'567'890ULL}) {
     EXPECT_EQ(body(number).size(), body_bytes);
     EXPECT_EQ(number_of_body(body(number)), number);
   }
 }
 
-TEST(bench_dialect_test, ABodyThatCameBackChangedFailsTheBench) {
+TEST(bench_dialect_test, AChangedBodyFailsTheBench) {
   EXPECT_EXIT(number_of_body("x" + body(1).substr(1)), ::testing::ExitedWithCode(3), "changed");
   EXPECT_EXIT(number_of_body(body(1) + "x"), ::testing::ExitedWithCode(3), "changed");
 }
 
-TEST(bench_dialect_test, ABeanstalkWorkerDeletesWhatItReservedThenReservesAgain) {
+TEST(bench_dialect_test, ABeanstalkWorkerDeletesAJobThenReservesAgain) {
   watched_worker w(beanstalk_dialect(), 1, 2);
-  EXPECT_EQ(w.said, "reserve\r\n");
-  w.hear("RESERVED 17 100\r\n" + body(5) + "\r\n");
-  EXPECT_EQ(w.said, "delete 17\r\n");
+  EXPECT_EQ(w.sent, "reserve\r\n");
+  w.receive("RESERVED 17 100\r\n" + body(5) + "\r\n");
+  EXPECT_EQ(w.sent, "delete 17\r\n");
   EXPECT_EQ(w.started, std::vector<std::uint64_t>{5});
-  w.hear("DELETED\r\n");
-  EXPECT_EQ(w.said, "reserve\r\n");
+  w.receive("DELETED\r\n");
+  EXPECT_EQ(w.sent, "reserve\r\n");
   EXPECT_EQ(w.finished(), 1u);
   EXPECT_EQ(w.left(), "");
 }
 
-TEST(bench_dialect_test, AWorkerAsksForNoMoreJobsThanThereAre) {
+TEST(bench_dialect_test, AWorkerRequestsEachJobOnce) {
   watched_worker w(beanstalk_dialect(), 64, 2);
-  EXPECT_EQ(w.said, "reserve\r\nreserve\r\n");
-  w.hear("RESERVED 1 100\r\n" + body(0) + "\r\n");
-  w.hear("DELETED\r\n");
-  EXPECT_EQ(w.said, "");
+  EXPECT_EQ(w.sent, "reserve\r\nreserve\r\n");
+  w.receive("RESERVED 1 100\r\n" + body(0) + "\r\n");
+  w.receive("DELETED\r\n");
+  EXPECT_EQ(w.sent, "");
 }
 
-TEST(bench_dialect_test, AFaktoryWorkerAcksWhatItFetchedAndAsksAgainWhenThereWasNothing) {
+TEST(bench_dialect_test, AFaktoryWorkerAcksAJobAndRepeatsAnEmptyFetch) {
   watched_worker w(faktory_dialect(), 1, 2);
-  EXPECT_EQ(w.said, "FETCH default\r\n");
-  w.hear("$-1\r\n");
-  EXPECT_EQ(w.said, "FETCH default\r\n");
+  EXPECT_EQ(w.sent, "FETCH default\r\n");
+  w.receive("$-1\r\n");
+  EXPECT_EQ(w.sent, "FETCH default\r\n");
   const std::string job = R"({"args":[")" + body(9) + R"("],"jid":"bench-1"})";
-  w.hear("$" + std::to_string(job.size()) + "\r\n" + job + "\r\n");
-  EXPECT_EQ(w.said, "ACK {\"jid\":\"bench-1\"}\r\n");
+  w.receive("$" + std::to_string(job.size()) + "\r\n" + job + "\r\n");
+  EXPECT_EQ(w.sent, "ACK {\"jid\":\"bench-1\"}\r\n");
   EXPECT_EQ(w.started, std::vector<std::uint64_t>{9});
-  w.hear("+OK\r\n");
-  EXPECT_EQ(w.said, "FETCH default\r\n");
+  w.receive("+OK\r\n");
+  EXPECT_EQ(w.sent, "FETCH default\r\n");
   EXPECT_EQ(w.finished(), 1u);
 }
 
-TEST(bench_dialect_test, ProducersCountTheAnswersAndARefusalFailsTheBench) {
+TEST(bench_dialect_test, ProducersCountRepliesAndARejectionFailsTheBench) {
   const auto beanstalk = beanstalk_dialect().producer();
   std::uint64_t answered = 0;
-  EXPECT_EQ(beanstalk->heard("INSERTED 1\r\nINSERTED 2\r\nINSER", answered), 24u);
+  EXPECT_EQ(beanstalk->consume("INSERTED 1\r\nINSERTED 2\r\nINSER", answered), 24u);
   EXPECT_EQ(answered, 2u);
-  EXPECT_EXIT(beanstalk->heard("OUT_OF_MEMORY\r\n", answered), ::testing::ExitedWithCode(3),
+  EXPECT_EXIT(beanstalk->consume("OUT_OF_MEMORY\r\n", answered), ::testing::ExitedWithCode(3),
               "OUT_OF_MEMORY");
   const auto bulk = faktory_dialect(2).producer();
   answered = 0;
-  EXPECT_EQ(bulk->heard("$2\r\n{}\r\n$2\r\n{", answered), 8u);
+  EXPECT_EQ(bulk->consume("$2\r\n{}\r\n$2\r\n{", answered), 8u);
   EXPECT_EQ(answered, 1u);
-  EXPECT_EXIT(bulk->heard("$14\r\n{\"a\":\"no way\"}\r\n", answered), ::testing::ExitedWithCode(3),
-              "answered");
+  EXPECT_EXIT(bulk->consume("$14\r\n{\"a\":\"no way\"}\r\n", answered),
+              ::testing::ExitedWithCode(3), "answered");
   std::string command;
   bulk->put(command, 0);
   EXPECT_TRUE(command.starts_with(R"(PUSHB [{"jid":"bench-1000000000",)")) << command;

@@ -18,20 +18,20 @@ using connection = crowd::connection;
 
 constexpr std::size_t number_digits = 12;
 
-// Takes the lines of `in` that an opening waits for.
+// Consumes the lines of `in` that an opening waits for. Returns their bytes.
 std::size_t take_lines(std::string_view in, std::size_t& left) {
   std::size_t used = 0;
   while (left > 0) {
     const std::size_t end = in.find('\n', used);
     if (end == std::string_view::npos) break;
-    if (in[used] == '-') fail("the server said " + std::string(in.substr(used, end - used)));
+    if (in[used] == '-') fail("unexpected reply: " + std::string(in.substr(used, end - used)));
     used = end + 1;
     --left;
   }
   return used;
 }
 
-// Which jobs have arrived at a worker: each once.
+// Checks that each job reaches a worker only once.
 class arrivals {
  public:
   explicit arrivals(std::uint64_t jobs) : seen_(jobs, 0) {}
@@ -39,7 +39,7 @@ class arrivals {
   std::uint64_t add(std::string_view body) {
     const std::uint64_t number = number_of_body(body);
     if (number >= seen_.size() || seen_[number]++ != 0) {
-      fail("a worker got what nobody put, or got it twice: " + std::string(body));
+      fail("a worker got a job that was never put, or a job twice: " + std::string(body));
     }
     return number;
   }
@@ -50,9 +50,9 @@ class arrivals {
 
 class load {
  public:
-  load(std::uint16_t port, const dialect& speaks, const load_plan& plan)
-      : speaks_(speaks), plan_(plan), crowd_(port), arrived_(plan.jobs) {
-    if (plan.jobs % speaks.jobs_a_put() != 0) fail("the last put would not be a full one");
+  load(std::uint16_t port, const dialect& protocol, const load_plan& plan)
+      : protocol_(protocol), plan_(plan), crowd_(port), arrived_(plan.jobs) {
+    if (plan.jobs % protocol.jobs_a_put() != 0) fail("the last put would be incomplete");
     log_.unclaimed = plan.workers > 0 ? plan.jobs : 0;
     log_.started = [this](std::string_view body) {
       const std::uint64_t number = arrived_.add(body);
@@ -68,7 +68,7 @@ class load {
       for (std::size_t i = 0; i < plan_.depth; ++i) put_next(p);
       crowd_.flush(*p.on);
     }
-    crowd_.run([this] { return is_over(); });
+    crowd_.run([this] { return is_done(); });
     return {plan_.jobs, clock::now() - began};
   }
 
@@ -86,7 +86,7 @@ class load {
         due += gap;
       }
       crowd_.wake_at(next_ < plan_.jobs ? due : clock::time_point::max());
-      return is_over();
+      return is_done();
     });
     std::ranges::sort(found_.to_answer_us);
     std::ranges::sort(found_.to_start_us);
@@ -95,7 +95,7 @@ class load {
 
  private:
   struct producing {
-    std::unique_ptr<job_producer> says;
+    std::unique_ptr<job_producer> protocol;
     connection* on = nullptr;
     std::deque<std::uint64_t> unanswered = {};  // the first job of each put, for paced runs
   };
@@ -104,7 +104,7 @@ class load {
     return std::chrono::duration<double, std::micro>(clock::now() - then).count();
   }
 
-  // Connects, says what a connection begins with, and waits until the server has answered it.
+  // Connects, sends the opening, and waits for its reply.
   connection& open(const opening& first, crowd::on_bytes then) {
     auto lines = std::make_shared<std::size_t>(first.lines);
     connection& on =
@@ -119,19 +119,20 @@ class load {
   }
 
   void open() {
-    if (const opening once = speaks_.once(); !once.text.empty()) {
+    if (const opening once = protocol_.once(); !once.text.empty()) {
       open(once, [](connection&, std::string_view in) { return in.size(); });
     }
     for (std::size_t i = 0; i < plan_.producers; ++i) {
-      producing& p = producers_.emplace_back(producing{speaks_.producer()});
-      p.on = &open(speaks_.producer_opening(),
-                   [this, &p](connection&, std::string_view in) { return heard(p, in); });
+      producing& p = producers_.emplace_back(producing{protocol_.producer()});
+      p.on = &open(protocol_.producer_opening(),
+                   [this, &p](connection&, std::string_view in) { return consume(p, in); });
     }
     for (std::size_t i = 0; i < plan_.workers; ++i) {
-      job_worker& w = *workers_.emplace_back(speaks_.worker(plan_.depth));
-      worker_connections_.push_back(&open(
-          speaks_.worker_opening(),
-          [this, &w](connection& on, std::string_view in) { return w.heard(in, on.out(), log_); }));
+      job_worker& w = *workers_.emplace_back(protocol_.worker(plan_.depth));
+      worker_connections_.push_back(
+          &open(protocol_.worker_opening(), [this, &w](connection& on, std::string_view in) {
+            return w.consume(in, on.out(), log_);
+          }));
     }
   }
 
@@ -144,19 +145,19 @@ class load {
 
   void put_next(producing& p) {
     if (next_ == plan_.jobs) return;
-    p.says->put(p.on->out(), next_);
+    p.protocol->put(p.on->out(), next_);
     if (!sent_.empty()) {
       p.unanswered.push_back(next_);
       const auto now = clock::now();
-      std::fill_n(sent_.begin() + static_cast<std::ptrdiff_t>(next_), speaks_.jobs_a_put(), now);
+      std::fill_n(sent_.begin() + static_cast<std::ptrdiff_t>(next_), protocol_.jobs_a_put(), now);
     }
-    next_ += speaks_.jobs_a_put();
+    next_ += protocol_.jobs_a_put();
   }
 
-  std::size_t heard(producing& p, std::string_view in) {
+  std::size_t consume(producing& p, std::string_view in) {
     std::uint64_t answered = 0;
-    const std::size_t used = p.says->heard(in, answered);
-    stored_ += answered * speaks_.jobs_a_put();
+    const std::size_t used = p.protocol->consume(in, answered);
+    stored_ += answered * protocol_.jobs_a_put();
     for (; answered > 0; --answered) {
       if (sent_.empty()) {
         put_next(p);
@@ -168,21 +169,21 @@ class load {
     return used;
   }
 
-  bool is_over() const {
+  bool is_done() const {
     return (plan_.producers == 0 || stored_ == plan_.jobs) &&
            (plan_.workers == 0 || log_.finished == plan_.jobs);
   }
 
-  const dialect& speaks_;
+  const dialect& protocol_;
   load_plan plan_;
   crowd crowd_;
   arrivals arrived_;
   work_log log_;
-  std::deque<producing> producers_;  // stays where it is, as handlers name its elements
+  std::deque<producing> producers_;  // a deque: handlers refer to its elements
   std::vector<std::unique_ptr<job_worker>> workers_;
   std::vector<connection*> worker_connections_;
-  std::uint64_t next_ = 0;               // the first job that no put has named
-  std::uint64_t stored_ = 0;             // of which the server has said so
+  std::uint64_t next_ = 0;               // the first job that was not put yet
+  std::uint64_t stored_ = 0;             // acknowledged puts, in jobs
   std::vector<clock::time_point> sent_;  // of each job; empty unless the run is paced
   latencies found_;
 };
@@ -209,16 +210,16 @@ std::uint64_t number_of_body(std::string_view body) {
   return number;
 }
 
-tally run_load(std::uint16_t port, const dialect& speaks, const load_plan& plan) {
-  return load(port, speaks, plan).run();
+tally run_load(std::uint16_t port, const dialect& protocol, const load_plan& plan) {
+  return load(port, protocol, plan).run();
 }
 
-std::uint64_t run_size::jobs(const settings& s, const dialect& speaks) const {
+std::uint64_t run_size::jobs(const settings& s, const dialect& protocol) const {
   constexpr double in_seconds = 1.5;
   constexpr double at_first = 4000;
   const double wanted = jobs_per_second_ == 0 ? at_first : jobs_per_second_ * in_seconds;
   const auto jobs = static_cast<std::uint64_t>(std::clamp(wanted, 1000.0, 1e6));
-  const std::uint64_t full = speaks.jobs_a_put();
+  const std::uint64_t full = protocol.jobs_a_put();
   return ((s.quick ? 400 : jobs) + full - 1) / full * full;
 }
 
@@ -226,9 +227,9 @@ void run_size::learn(const tally& done) {
   jobs_per_second_ = static_cast<double>(done.operations) / done.took.count();
 }
 
-latencies run_paced(std::uint16_t port, const dialect& speaks, const load_plan& plan,
+latencies run_paced(std::uint16_t port, const dialect& protocol, const load_plan& plan,
                     double jobs_per_second) {
-  return load(port, speaks, plan).run_paced(jobs_per_second);
+  return load(port, protocol, plan).run_paced(jobs_per_second);
 }
 
 }  // namespace sluice::bench

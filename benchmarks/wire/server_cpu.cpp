@@ -32,10 +32,10 @@ void note_server_cpu(const std::string& workload, const std::string& who, double
 void print_server_cpu(std::ostream& out) {
   if (ledger().empty()) return;
   out << "\nCPU time of the server for a job, all its threads\n";
-  for (const noted& of : ledger()) {
-    out << "  " << std::left << std::setw(21) << of.workload;
+  for (const noted& row : ledger()) {
+    out << "  " << std::left << std::setw(21) << row.workload;
     const char* between = "";
-    for (const auto& [who, values] : of.us_a_job) {
+    for (const auto& [who, values] : row.us_a_job) {
       out << std::exchange(between, ", ") << who << ' ' << format_value(median(values)) << " us";
     }
     out << '\n';

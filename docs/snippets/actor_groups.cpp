@@ -46,9 +46,9 @@ bool one_address_for_many(sluice::actor_system& system) {
 
 bool all_of_them(sluice::actor_system& system) {
   const sluice::actor_router<teller> bank(system, {.members = 3});
-  const std::size_t told = bank.broadcast(deposit{"everybody", 1});
+  const std::size_t accepted = bank.broadcast(deposit{"all", 1});
   const long first = bank.ask_first(total{}, sluice::deadline::after(10s)).get();
-  return told == 3 && first == 1;
+  return accepted == 3 && first == 1;
 }
 
 bool as_many_as_needed(sluice::actor_system& system) {
@@ -63,14 +63,14 @@ bool as_many_as_needed(sluice::actor_system& system) {
   return now.handed == 100;
 }
 
-bool whoever_wants_to_know(sluice::actor_system& system) {
+bool subscribers(sluice::actor_system& system) {
   const auto clerk = system.spawn<teller>();
   sluice::event_bus bus({.on_drop = [](const sluice::missed_event& m) {
     std::printf("%s was missed\n", std::string(m.topic).c_str());
   }});
-  const auto mine = bus.subscribe<order_placed>("orders.*", clerk);
-  const std::size_t told = bus.publish("orders.eu", order_placed{17});
-  return told == 1 && bus.unsubscribe(mine);
+  const auto subscription = bus.subscribe<order_placed>("orders.*", clerk);
+  const std::size_t accepted = bus.publish("orders.eu", order_placed{17});
+  return accepted == 1 && bus.unsubscribe(subscription);
 }
 
 bool by_name(sluice::actor_system& system) {
@@ -87,6 +87,6 @@ int main() {
   sluice::work_stealing_pool pool({.threads = 2});
   sluice::actor_system system(pool);
   const bool ok = one_address_for_many(system) && all_of_them(system) &&
-                  as_many_as_needed(system) && whoever_wants_to_know(system) && by_name(system);
+                  as_many_as_needed(system) && subscribers(system) && by_name(system);
   return ok ? 0 : 1;
 }

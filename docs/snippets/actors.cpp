@@ -13,7 +13,7 @@
 #include "sluice/actor/actor_probe.hpp"
 #include "sluice/actor/actor_system.hpp"
 #include "sluice/actor/actor_test_kit.hpp"
-#include "sluice/actor/letting_others_in.hpp"
+#include "sluice/actor/reentrant.hpp"
 #include "sluice/base/clock.hpp"
 #include "sluice/executor/manual_executor.hpp"
 #include "sluice/executor/work_stealing_pool.hpp"
@@ -47,23 +47,23 @@ class account : public sluice::actor<account, deposit, balance> {
   int on(balance) { return cents_; }
 
  private:
-  int cents_ = 0;  // nobody else touches it: no lock
+  int cents_ = 0;  // private to this actor: no lock
 };
 
 bool an_account() {
   sluice::work_stealing_pool pool;
   sluice::actor_system system(pool);
 
-  auto mine = system.spawn<account>();
-  if (!mine.try_send(deposit{500})) say_busy();
-  int cents = mine.ask(balance{}, deadline::after(1s)).get();
+  auto ann = system.spawn<account>();
+  if (!ann.try_send(deposit{500})) say_busy();
+  int cents = ann.ask(balance{}, deadline::after(1s)).get();
   return cents == 500;
 }
 
 // ---- a full mailbox
 
-int answer_to(const ref<account>& mine, deposit d) {
-  switch (mine.try_send_for(d, 20ms)) {
+int answer_to(const ref<account>& ann, deposit d) {
+  switch (ann.send(d, 20ms)) {
     case status::ok:
       return 202;  // it is in the mailbox
     case status::closed:
@@ -97,11 +97,58 @@ bool full_mailboxes() {
 
   for (int cents = 1; cents <= 10; ++cents) (void)screen.send(price{cents});
   auto slow = system.spawn_with<account>({.mailbox = {.capacity = 1}});
-  const bool hears = answer_to(slow, {1}) == 202 && answer_to(slow, {1}) == 503;
+  const bool answered = answer_to(slow, {1}) == 202 && answer_to(slow, {1}) == 503;
   here.run_all();
   system.stop();
   here.run_all();
-  return hears && answer_to(slow, {1}) == 410 && shown == std::vector{10};
+  return answered && answer_to(slow, {1}) == 410 && shown == std::vector{10};
+}
+
+// ---- two actors that ask each other
+
+struct stock {
+  using reply = int;
+};
+struct discount {
+  using reply = int;
+};
+struct offer {
+  using reply = int;
+};
+
+class store : public actor<store, stock> {
+ public:
+  explicit store(sluice::recipient<discount> shop) : shop_(std::move(shop)) {}
+  task<int> on(stock) {
+    auto asked = shop_.ask(discount{}, 1s).recover([](const sluice::future_error&) { return 0; });
+    const int off = co_await std::move(asked);
+    co_return 100 - off;
+  }
+
+ private:
+  sluice::recipient<discount> shop_;
+};
+
+class shop : public actor<shop, offer, discount> {
+ public:
+  shop() : store_(spawn_with<store>({.name = "store"}, self())) {}
+  int on(discount) { return 10; }
+  task<int> on(offer) {
+    auto asked = store_.ask(stock{}, 1s);
+    // `discount` is handled meanwhile.
+    const int cents = co_await sluice::reentrant(std::move(asked));
+    co_return cents;
+  }
+
+ private:
+  ref<store> store_;
+};
+
+bool they_ask_each_other() {
+  sluice::work_stealing_pool pool;
+  sluice::actor_system system(pool);
+  const auto front = system.spawn<shop>();
+  return front.ask(offer{}, 10s).get() == 90;
 }
 
 // ---- replying later, and forwarding
@@ -116,8 +163,8 @@ struct number {
 // Hands out numbers as they arrive; early requests wait.
 class dispenser : public actor<dispenser, next_number, number> {
  public:
-  void on(next_number, responder<int> to) {
-    waiting_.push_back(std::move(to));
+  void on(next_number, responder<int> asker) {
+    waiting_.push_back(std::move(asker));
     match();
   }
   void on(number n) {
@@ -128,10 +175,10 @@ class dispenser : public actor<dispenser, next_number, number> {
  private:
   void match() {
     while (!waiting_.empty() && !ready_.empty()) {
-      responder<int> to = std::move(waiting_.front());
+      responder<int> asker = std::move(waiting_.front());
       waiting_.pop_front();
-      if (!to.is_wanted()) continue;  // the asker has given up meanwhile
-      to.reply(ready_.front());
+      if (!asker.is_wanted()) continue;  // the asker has given up meanwhile
+      asker.reply(ready_.front());
       ready_.pop_front();
     }
   }
@@ -144,7 +191,7 @@ class dispenser : public actor<dispenser, next_number, number> {
 class reception : public actor<reception, next_number> {
  public:
   explicit reception(ref<dispenser> behind) : behind_(std::move(behind)) {}
-  void on(next_number m, responder<int> to) { (void)forward(behind_, m, std::move(to)); }
+  void on(next_number m, responder<int> asker) { (void)forward(behind_, m, std::move(asker)); }
 
  private:
   const ref<dispenser> behind_;
@@ -178,8 +225,8 @@ class cache : public actor<cache, get, count> {
   task<std::string> on(get m) {
     const auto known = pages_.find(m.url);
     if (known != pages_.end()) co_return known->second;
-    auto page = co_await letting_others_in(fetch_(m.url));  // others are served meanwhile
-    pages_[m.url] = page;                                   // `known` is out of date by now
+    auto page = co_await reentrant(fetch_(m.url));  // others are served meanwhile
+    pages_[m.url] = page;                           // `known` is out of date by now
     co_return page;
   }
   std::size_t on(count) { return pages_.size(); }
@@ -287,7 +334,7 @@ bool supervision() {
   std::string seen;
   for (const sluice::actor_child& each : top.children()) {
     seen += each.name + " is " + std::string(to_string(each.state));
-    if (each.restarts > 0) each.who.close();
+    if (each.restarts > 0) each.actor.close();
   }
   here.run_all();
   ok = ok && seen == "parser is running" && log == "parser is gone";
@@ -322,7 +369,7 @@ bool kinds() {
   ok = ok && anew.get() == 0;  // it was restarted
   system.stop();
   here.run_all();
-  return ok && child.is_over();
+  return ok && child.is_terminated();
 }
 
 // ---- timers, futures, become
@@ -352,8 +399,8 @@ class link_to_server : public actor<link_to_server, connect, connected, give_up,
   }
   void on(give_up) { stop_self(); }
   // Before there is a connection.
-  void on(write w, responder<int> to) {
-    if (!stash(std::move(w), std::move(to))) stop_self();
+  void on(write w, responder<int> asker) {
+    if (!stash(std::move(w), std::move(asker))) stop_self();
   }
 
  private:
@@ -379,13 +426,13 @@ bool becoming() {
 bool the_end() {
   sluice::work_stealing_pool pool({.threads = 2});
   sluice::actor_system system(pool);
-  const auto mine = system.spawn<account>();
-  if (!mine.send(deposit{1})) return false;
+  const auto ann = system.spawn<account>();
+  if (!ann.send(deposit{1})) return false;
 
-  mine.close();  // after the messages in its mailbox
-  const sluice::actor_end end = mine.ended().get();
+  ann.close();  // after the messages in its mailbox
+  const sluice::actor_end end = ann.ended().get();
 
-  const bool in_time = static_cast<bool>(system.shutdown_within(deadline::after(10s)));
+  const bool in_time = static_cast<bool>(system.shutdown(10s));
   return in_time && end.why == sluice::end_reason::stopped && system.stats().live == 0;
 }
 
@@ -429,7 +476,7 @@ bool a_test() {
 
 int main() {
   const bool all = an_account() && full_mailboxes() && answers() && coroutines() && supervision() &&
-                   kinds() && becoming() && the_end() && a_test();
+                   kinds() && becoming() && the_end() && a_test() && they_ask_each_other();
   std::puts(all ? "ok" : "failed");
   return all ? 0 : 1;
 }

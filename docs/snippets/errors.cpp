@@ -31,6 +31,6 @@ bool the_error_of_a_dropped_future() {
 
 int main() {
   if (the_error_of_a_dropped_future()) return 0;
-  std::puts("a snippet does not do what its document says");
+  std::puts("a snippet of the document failed");
   return 1;
 }

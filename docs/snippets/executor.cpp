@@ -21,7 +21,7 @@ struct order {
   int number = 0;
 };
 
-bool the_submitter_hears() {
+bool the_submitter_gets_a_status() {
   sluice::manual_executor background({.capacity = 1});
   const auto serve = [&](sluice::executor& ex) {
     if (auto s = ex.try_submit([] { std::puts("indexed"); }); !s) return 503;
@@ -80,7 +80,7 @@ bool a_loop_of_its_own() {
 }  // namespace
 
 int main() {
-  const bool ok = the_submitter_hears() && one_at_a_time() && in_order_of_the_account() &&
+  const bool ok = the_submitter_gets_a_status() && one_at_a_time() && in_order_of_the_account() &&
                   a_loop_of_its_own();
   return ok ? 0 : 1;
 }

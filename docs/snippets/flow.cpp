@@ -68,7 +68,7 @@ bool a_permit_for_each_call() {
 bool at_most_so_many_at_once() {
   sluice::bulkhead printing({.active_max = 1, .waiting_max = 1});
   const auto print = [&]() -> answer {
-    const auto place = printing.try_enter_for(1ms);
+    const auto place = printing.enter(1ms);
     if (!place) return {place.status() == sluice::status::full ? 503 : 504};
     return {200};  // the place is free again at the end of the scope
   };

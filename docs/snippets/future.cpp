@@ -64,10 +64,10 @@ bool limited_waits(std::stop_token stop) {
   auto f = p.get_future();
   bool all = true;
   all &= f.try_get().status() == sluice::status::empty;
-  all &= f.try_get_for(1ms, stop).status() == sluice::status::timed_out;
+  all &= f.get({1ms, stop}).status() == sluice::status::timed_out;
   all &= f.valid();  // a wait that ended early consumed nothing
   p.set_value(1);
-  all &= *f.get_within({sluice::deadline::after(1s), stop}) == 1;
+  all &= *f.get({1s, stop}) == 1;
   return all;
 }
 
@@ -78,8 +78,8 @@ bool all_and_any() {
 
   sluice::promise<int> slow;
   auto winner = sluice::when_any(slow.get_future(), sluice::make_ready_future(7)).get();
-  const bool told = slow.stop_token().stop_requested();  // the loser was asked to stop
-  return all.size() == 3 && winner.index == 1 && winner.result.value() == 7 && told;
+  const bool asked = slow.stop_token().stop_requested();  // the loser was asked to stop
+  return all.size() == 3 && winner.index == 1 && winner.result.value() == 7 && asked;
 }
 
 // A typical callback API: error first, called later.
@@ -123,9 +123,9 @@ int main() {
     while (pool.run_next()) {
     }
   });
-  std::stop_source nobody_stops;
+  std::stop_source no_stop;
   const bool right = a_chain(pool) && a_promise() && an_inner_future(pool) &&
-                     limited_waits(nobody_stops.get_token()) && all_and_any() && a_callback() &&
+                     limited_waits(no_stop.get_token()) && all_and_any() && a_callback() &&
                      a_timeout() && shared();
   pool.close();
   if (!right) std::fputs("future: a snippet went wrong\n", stderr);

@@ -25,14 +25,14 @@ namespace {
 struct say {
   std::string text;
 };
-struct said {
+struct line_count {
   using reply = std::size_t;
 };
 
-class room : public sluice::actor<room, say, said> {
+class room : public sluice::actor<room, say, line_count> {
  public:
   void on(say m) { lines_.push_back(std::move(m.text)); }
-  std::size_t on(said) { return lines_.size(); }
+  std::size_t on(line_count) { return lines_.size(); }
 
   std::string save() const {
     std::string bytes = "1";  // the version of the format
@@ -59,7 +59,7 @@ bool rooms_in_a_file(const std::string& path) {
   sluice::keyed_actors<room> rooms(system, {.store = &store, .type = "room", .idle = 1min});
 
   (void)rooms.of("lobby").send(say{"hello"});
-  const std::size_t n = system.of<room>("lobby").ask(said{}).get();
+  const std::size_t n = system.of<room>("lobby").ask(line_count{}).get();
   return n > 0;
 }
 

@@ -75,7 +75,7 @@ bool until_a_deadline() {
   sluice::thread_pool pool({.core = 1});
   auto line = pipeline<int>::on(pool).stage("look up", look_up).sink("keep", [](int) {});
   for (int i = 0; i < 3; ++i) (void)line.push(i);
-  const std::size_t left = line.shutdown_within(sluice::deadline::after(1min));
+  const std::size_t left = line.shutdown(1min);
   return left == 0;
 }
 

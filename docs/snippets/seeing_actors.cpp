@@ -9,9 +9,9 @@
 #include "sluice/actor/actor_probe.hpp"
 #include "sluice/actor/actor_test_kit.hpp"
 #include "sluice/actor/actor_trace.hpp"
-#include "sluice/actor/actor_watch.hpp"
-#include "sluice/actor/letting_others_in.hpp"
 #include "sluice/actor/observer_list.hpp"
+#include "sluice/actor/reentrant.hpp"
+#include "sluice/actor/stall_detector.hpp"
 #include "sluice/executor/work_stealing_pool.hpp"
 
 using namespace std::chrono_literals;
@@ -19,11 +19,11 @@ using namespace std::chrono_literals;
 namespace {
 
 struct order {
-  std::string what;
+  std::string item;
 };
 struct take {
   using reply = bool;
-  std::string what;
+  std::string item;
 };
 struct mail {
   std::string text;
@@ -31,7 +31,7 @@ struct mail {
 
 class stock : public sluice::actor<stock, take> {
  public:
-  bool on(take m) { return m.what != "gold"; }
+  bool on(take m) { return m.item != "gold"; }
 };
 
 class mailer : public sluice::actor<mailer, mail> {
@@ -44,13 +44,13 @@ class mailer : public sluice::actor<mailer, mail> {
 
 class shop : public sluice::actor<shop, order> {
  public:
-  shop(sluice::recipient<take> from, sluice::recipient<mail> to)
-      : stock_(std::move(from)), mailer_(std::move(to)) {}
+  shop(sluice::recipient<take> from, sluice::recipient<mail> mailer)
+      : stock_(std::move(from)), mailer_(std::move(mailer)) {}
 
   sluice::task<> on(order m) {
-    auto asked = stock_.ask(take{m.what});
-    const bool has_it = co_await sluice::letting_others_in(std::move(asked));
-    (void)mailer_.send(mail{has_it ? "sold: " + m.what : "sorry"});
+    auto asked = stock_.ask(take{m.item});
+    const bool has_it = co_await sluice::reentrant(std::move(asked));
+    (void)mailer_.send(mail{has_it ? "sold: " + m.item : "sorry"});
   }
 
  private:
@@ -98,10 +98,10 @@ bool all_of_them_at_once() {
 
   sluice::actor_trace trace;
   sluice::actor_counters counters;
-  sluice::actor_watch watch({.slow_after = 5s,
-                             .on_slow = [&](const auto& s) { log.push_back(s.text()); },
-                             .on_cycle = [&](const auto& c) { log.push_back(c.text()); }});
-  sluice::observer_list all({&trace, &counters, &watch});
+  sluice::stall_detector detector({.slow_after = 5s,
+                                   .on_slow = [&](const auto& s) { log.push_back(s.text()); },
+                                   .on_cycle = [&](const auto& c) { log.push_back(c.text()); }});
+  sluice::observer_list all({&trace, &counters, &detector});
 
   sluice::actor_system_options options;
   options.observer = &all;
@@ -114,7 +114,7 @@ bool all_of_them_at_once() {
 
   const auto busiest = counters.read(system).top(10, sluice::actor_order::handler_time);
   std::printf("%s", busiest.table().c_str());
-  return busiest.ended.messages == 100 && watch.find_cycles().empty() && log.empty();
+  return busiest.ended.messages == 100 && detector.find_cycles().empty() && log.empty();
 }
 
 bool a_probe_in_the_place_of_others() {
@@ -124,7 +124,7 @@ bool a_probe_in_the_place_of_others() {
   const auto front = kit.spawn<shop>(its_stock.ref(), its_mailer.ref());
 
   (void)front.send(order{"tea"});
-  const bool asked_for_tea = its_stock.expect<take>().what == "tea";
+  const bool asked_for_tea = its_stock.expect<take>().item == "tea";
   its_mailer.expect_no_message();
   its_stock.reply<take>(true);
   return asked_for_tea && its_mailer.expect<mail>().text == "sold: tea";
@@ -135,6 +135,6 @@ bool a_probe_in_the_place_of_others() {
 int main() {
   const bool all_well =
       a_request_is_followed() && all_of_them_at_once() && a_probe_in_the_place_of_others();
-  if (!all_well) std::printf("a snippet of seeing-actors.md does not do what it says\n");
+  if (!all_well) std::printf("a snippet of seeing-actors.md failed\n");
   return all_well ? 0 : 1;
 }

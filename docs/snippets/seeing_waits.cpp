@@ -27,10 +27,10 @@ struct mail {
 };
 
 int failures = 0;
-void expect(bool holds, const char* what) {
+void expect(bool holds, const char* expected) {
   if (holds) return;
   ++failures;
-  std::fprintf(stderr, "expected %s\n", what);
+  std::fprintf(stderr, "expected %s\n", expected);
 }
 
 void look() {
@@ -41,10 +41,10 @@ void look() {
   sluice::bounded_queue<mail> emails({.capacity = 1000, .name = "emails"});
 
   for (const auto& w : inspect::waits()) {
-    std::puts((w.who.text() + " waits for " + w.on.at(0).text()).c_str());
+    std::puts((w.party.text() + " waits for " + w.on.at(0).text()).c_str());
   }
   std::fputs(inspect::to_text(inspect::waits()).c_str(), stderr);
-  expect(inspect::waits().empty(), "nobody to wait");
+  expect(inspect::waits().empty(), "no waiters");
 }
 
 void guard() {
@@ -55,7 +55,7 @@ void guard() {
                          .held_after = 5s,
                          .print_on_signal = SIGUSR1,
                          .on_report = [&](const auto& r) { log.push_back(r.text); }});
-  const auto looked_after = dog.watch(emails);
+  const auto watched = dog.watch(emails);
   dog.print();
   expect(log.size() == 1, "one report");
 }
@@ -98,7 +98,7 @@ void order() {
     const sluice::lock_guard one(journal);
     const sluice::lock_guard two(accounts);  // reported here, before any deadlock
   }
-  expect(log.size() == 1, "the inversion to be told once");
+  expect(log.size() == 1, "one report of the inversion");
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ bool the_first_that_is_ready() {
     std::string line = "still here";
     auto order = on_receive(orders, [&](outcome<int> number) { sum += *number; });
     auto entry = on_send(log, line, [&](status) { ++lines; });
-    const auto chosen = sluice::try_select_for(50ms, order, entry);
+    const auto chosen = sluice::select(50ms, order, entry);
     if (!chosen) return false;  // neither was ready for 50 ms: nothing was taken or sent
     if (log.size() == log.capacity() && !log.receive()) return false;
   }

@@ -35,7 +35,7 @@ namespace {
 bool locks(std::stop_token stop) {
   sluice::mutex ledger(sluice::named("ledger"));
   { const std::lock_guard hold(ledger); }
-  const auto locked = ledger.try_lock_for(5ms, stop);  // ok, timed_out or stopped
+  const auto locked = ledger.lock({5ms, stop});  // ok, timed_out or stopped
   if (locked) ledger.unlock();
 
   sluice::fair_mutex in_turn;
@@ -56,10 +56,10 @@ bool values() {
   const int teas = stock.when([](const auto& map) { return map.contains("tea"); },
                               [](auto& map) { return map["tea"]--; });
 
-  sluice::guarded<int> from(5);
-  sluice::guarded<int> to(0);
+  sluice::guarded<int> payer(5);
+  sluice::guarded<int> payee(0);
   {
-    auto [a, b] = sluice::lock_all(from, to);
+    auto [a, b] = sluice::lock_all(payer, payee);
     *b += *a;
     *a = 0;
   }
@@ -69,7 +69,7 @@ bool values() {
   const auto view = hosts.load();  // stays as it is while others publish
 
   sluice::lazy<std::string> page([] { return std::string("built once"); });
-  const bool is_moved = to.with([](int n) { return n == 5; });
+  const bool is_moved = payee.with([](int n) { return n == 5; });
   return teas == 3 && is_moved && view->size() == 2 && page.get() == "built once";
 }
 
@@ -85,7 +85,7 @@ bool signals(std::stop_token stop) {
   std::jthread one(work);
   std::jthread two(work);
   started.set();  // also for later waiters
-  if (!reported.try_wait_for(1min, stop)) return false;
+  if (!reported.wait({1min, stop})) return false;
 
   sluice::semaphore slots(2);
   slots.acquire();
@@ -128,10 +128,10 @@ bool callbacks_and_retries(sluice::mutex& one) {
 }  // namespace
 
 int main() {
-  const std::stop_source nobody_stops;
+  const std::stop_source no_stop;
   sluice::mutex one;
-  const bool all = locks(nobody_stops.get_token()) && values() &&
-                   signals(nobody_stops.get_token()) && numbers() && callbacks_and_retries(one);
+  const bool all = locks(no_stop.get_token()) && values() && signals(no_stop.get_token()) &&
+                   numbers() && callbacks_and_retries(one);
   std::puts(all ? "ok" : "failed");
   return all ? 0 : 1;
 }

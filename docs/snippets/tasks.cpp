@@ -41,8 +41,8 @@ bool a_task_is_waited_for() {
 }
 
 bool or_spawned_and_cancelled(sluice::executor& pool) {
-  channel<std::string> nobody_sends(1);
-  sluice::future<std::size_t> f = sluice::spawn(pool, two_lengths(nobody_sends));
+  channel<std::string> never_sent(1);
+  sluice::future<std::size_t> f = sluice::spawn(pool, two_lengths(never_sent));
   f.cancel();  // both waits end with `stopped`, so both lengths are 0
   try {
     return f.get() == 0;
@@ -52,12 +52,12 @@ bool or_spawned_and_cancelled(sluice::executor& pool) {
 }
 
 bool or_limited() {
-  channel<std::string> nobody_sends(1);
-  auto late = sluice::sync_wait(two_lengths(nobody_sends), deadline::after(1ms));
+  channel<std::string> never_sent(1);
+  auto late = sluice::sync_wait(two_lengths(never_sent), deadline::after(1ms));
   return late.status() == sluice::status::timed_out;
 }
 
-// Sums up on the pool, in steps, and looks at its token between them.
+// Sums up on the pool and checks its token between the steps.
 task<long> sum(sluice::executor& pool, const std::vector<int>& numbers) {
   co_await sluice::resume_on(pool);
   const std::stop_token stop = co_await sluice::this_task::stop_token();
@@ -66,7 +66,7 @@ task<long> sum(sluice::executor& pool, const std::vector<int>& numbers) {
     if (stop.stop_requested()) break;
     total += n;
   }
-  co_return total;  // whoever awaits this goes on where it was
+  co_return total;  // the awaiting task resumes on its own executor
 }
 
 task<int> ask(const char* server, std::chrono::milliseconds takes) {
@@ -91,7 +91,7 @@ task<> shout_all(channel<std::string>& in, channel<std::string>& out, sluice::ex
     while (auto line = co_await in.async_receive()) s.start(shout(std::move(*line), out));
   };
   co_await sluice::with_scope(pool, each_in_its_own_task);
-  out.close();  // every one of them has ended
+  out.close();  // all children have ended
 }
 
 bool a_scope_waits_for_its_children(sluice::executor& pool) {
@@ -106,6 +106,21 @@ bool a_scope_waits_for_its_children(sluice::executor& pool) {
   for (auto& line : out) letters += line.size();
   done.get();
   return letters == 8;
+}
+
+bool a_scope_has_a_deadline(sluice::executor& pool) {
+  channel<std::string> in(1);
+  channel<std::string> out(1);
+  const auto body = [&](scope& s) -> task<> {
+    while (auto line = co_await in.async_receive()) s.start(shout(std::move(*line), out));
+  };
+  const sluice::status on_a_thread = sluice::sync_wait(sluice::with_scope(pool, body), 60ms);
+  auto in_a_task = [&]() -> task<sluice::status> {
+    co_return co_await sluice::within(sluice::with_scope(pool, body), 5s);
+  };
+  in.close();  // the body ends by itself
+  return on_a_thread == sluice::status::timed_out &&
+         sluice::sync_wait(in_a_task()) == sluice::status::ok;
 }
 
 bool the_first_failure_is_thrown(sluice::executor& pool) {
@@ -128,7 +143,7 @@ int main() {
   const bool all = a_task_is_waited_for() && or_spawned_and_cancelled(pool) && or_limited() &&
                    sluice::sync_wait(sum(pool, numbers)) == 6 &&
                    sluice::sync_wait(several_at_once()) && a_scope_waits_for_its_children(pool) &&
-                   the_first_failure_is_thrown(pool);
+                   a_scope_has_a_deadline(pool) && the_first_failure_is_thrown(pool);
   std::puts(all ? "ok" : "failed");
   return all ? 0 : 1;
 }

@@ -16,11 +16,11 @@ bool a_fixed_pool() {
   std::vector<int> album(200);
   sluice::thread_pool pool({.core = 4, .capacity = 100, .name = "thumbs"});
   for (auto& image : album) {
-    const auto how = pool.submit([&] {  // waits while 100 are queued
+    const auto submitted = pool.submit([&] {  // waits while 100 are queued
       image = 1;
       ++shrunk;
     });
-    if (!how) return false;
+    if (!submitted) return false;
   }
   pool.drain();
   return shrunk == 200;
@@ -55,7 +55,7 @@ bool the_end() {
     while (!stop.stop_requested()) std::atomic_signal_fence(std::memory_order_seq_cst);
   };
   if (!pool.submit(crawl)) return false;
-  auto unstarted = pool.shutdown_within(sluice::deadline::after(20ms));
+  auto unstarted = pool.shutdown(sluice::deadline::after(20ms));
   for (auto& function : unstarted) function();  // or keep them for later
   return pool.join() == sluice::status::ok;
 }

@@ -39,10 +39,10 @@ bool every_wait_has_these_forms(std::stop_token stop) {
   sluice::bounded_queue<int> q(1);
   bool all = true;
   all &= q.try_pop().status() == sluice::status::empty;             // never waits
-  all &= q.try_pop_for(1ms).status() == sluice::status::timed_out;  // until a deadline
-  all &= q.try_pop_for(1ms, stop).status() == sluice::status::timed_out;
-  all &= q.pop_within({sluice::deadline::after(1ms), stop}).status() ==
-         sluice::status::timed_out;
+  all &= q.pop(1ms).status() == sluice::status::timed_out;          // until a deadline
+  all &= q.pop({1ms, stop}).status() == sluice::status::timed_out;  // or until a stop
+  const auto soon = sluice::deadline::after(1ms);                   // also on your own clock
+  all &= q.pop({soon, stop}).status() == sluice::status::timed_out;
   return all;
 }
 
@@ -53,7 +53,7 @@ bool the_others_have_them_too(std::stop_token stop) {
   const bool locked = m.try_lock_for(1ms);
   if (locked) m.unlock();
   const auto slot = slots.acquire(stop);
-  const auto signal = ready.try_wait_for(1ms, stop);
+  const auto signal = ready.wait({1ms, stop});
   return locked && slot && signal == sluice::status::timed_out;
 }
 
@@ -68,10 +68,10 @@ bool a_stop_wins() {
 }  // namespace
 
 int main() {
-  const std::stop_source nobody_stops;
+  const std::stop_source no_stop;
   const bool all = a_coroutine_takes_what_a_thread_gives() &&
-                   every_wait_has_these_forms(nobody_stops.get_token()) &&
-                   the_others_have_them_too(nobody_stops.get_token()) && a_stop_wins();
+                   every_wait_has_these_forms(no_stop.get_token()) &&
+                   the_others_have_them_too(no_stop.get_token()) && a_stop_wins();
   std::puts(all ? "ok" : "failed");
   return all ? 0 : 1;
 }

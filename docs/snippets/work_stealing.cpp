@@ -18,9 +18,9 @@ std::int64_t fib(int n) {
 }
 
 int failures = 0;
-void expect(bool holds, const char* what) {
+void expect(bool holds, const char* expected) {
   if (holds) return;
-  std::fprintf(stderr, "docs/snippets/work_stealing: %s\n", what);
+  std::fprintf(stderr, "docs/snippets/work_stealing: %s\n", expected);
   ++failures;
 }
 
@@ -59,7 +59,7 @@ void stops() {
   std::vector<sluice::submission> unstarted = pool.stop();  // returns when it has ended
   expect(static_cast<bool>(accepted), "to be accepted");
   left_over = static_cast<int>(unstarted.size());
-  expect(left_over <= 1, "what was handed back");
+  expect(left_over <= 1, "the number of returned submissions");
 }
 
 }  // namespace

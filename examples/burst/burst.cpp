@@ -144,9 +144,9 @@ class scene {
   }
 
   static std::string compare(const report& seen, const sluice::queue_stats& kept) {
-    const auto differs = [](const char* what, std::uint64_t ours, std::uint64_t queues) {
+    const auto differs = [](const char* label, std::uint64_t ours, std::uint64_t queues) {
       return ours == queues ? std::string()
-                            : "the queue counted " + std::to_string(queues) + " " + what +
+                            : "the queue counted " + std::to_string(queues) + " " + label +
                                   ", its users " + std::to_string(ours) + "; ";
     };
     return differs("popped", seen.done, kept.popped) +

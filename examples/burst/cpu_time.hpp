@@ -16,8 +16,8 @@ inline std::chrono::nanoseconds time_on(clockid_t clock) {
 }
 
 inline std::chrono::nanoseconds cpu_of_others() {
-  const auto mine = time_on(CLOCK_THREAD_CPUTIME_ID);
-  return time_on(CLOCK_PROCESS_CPUTIME_ID) - mine;
+  const auto own_time = time_on(CLOCK_THREAD_CPUTIME_ID);
+  return time_on(CLOCK_PROCESS_CPUTIME_ID) - own_time;
 }
 
 // The two clocks are not read at the same instant, so the difference may be slightly negative.

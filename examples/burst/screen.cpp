@@ -20,9 +20,9 @@ constexpr std::size_t rows_needed = 11;
 std::string_view meaning(sluice::overflow policy) {
   switch (policy) {
     case sluice::overflow::block:
-      return "when full, the producer waits for room";
+      return "when full, the producer waits for capacity";
     case sluice::overflow::reject:
-      return "when full, the producer hears so and keeps the task";
+      return "when full, the push returns full and the producer keeps the task";
     case sluice::overflow::drop_newest:
       return "when full, the task that arrives is dropped";
     case sluice::overflow::drop_oldest:

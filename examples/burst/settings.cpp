@@ -12,18 +12,18 @@ constexpr std::string_view usage =
     R"(burst: many tasks arrive at once at a bounded queue, under each overflow policy in turn
 
   --tasks N      how many tasks arrive (50000)
-  --seconds S    within so many seconds (0.5)
+  --seconds S    duration of the burst (0.5)
   --workers N    worker threads (8)
   --capacity N   places in the queue (4096)
   --work-us N    how long a task takes a worker, in microseconds (200)
   --policy P     only this one: block, reject, drop_newest, drop_oldest or latest
   --json         print the summary as JSON and nothing else
-  --quick        5000 tasks in 0.05 s, 256 places, and a short look at idleness
+  --quick        5000 tasks in 0.05 s, 256 places, and a short idle phase
   --ascii        no characters beyond ASCII
   --help         this text
 
-On a terminal the queue is shown live, without colours when NO_COLOR is set; elsewhere every
-policy gets a line. Exit code: 0, or 1 when a task is not accounted for, or 2 for a wrong argument.
+On a terminal the queue is shown live, without colours when NO_COLOR is set; otherwise each
+policy is one line. Exit code: 0, or 1 when a task is not accounted for, or 2 for a wrong argument.
 )";
 
 struct wrong_argument {

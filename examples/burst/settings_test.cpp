@@ -41,7 +41,7 @@ TEST(BurstSettings, LetOtherArgumentsOverruleQuickWhereverItStands) {
   EXPECT_LT(read({"--quick"}).run_with.idle, settings{}.idle);
 }
 
-TEST(BurstSettings, SayWhatIsWrongWithAValue) {
+TEST(BurstSettings, NameTheFaultOfAValue) {
   expect_refused({"--workers", "0"}, "--workers takes a whole number from 1 to 1000, not '0'");
   expect_refused({"--workers", "-3"}, "not '-3'");
   expect_refused({"--tasks", "12x"}, "not '12x'");
@@ -53,7 +53,7 @@ TEST(BurstSettings, SayWhatIsWrongWithAValue) {
   expect_refused({"--policy", "panic"}, "takes one of block, reject, drop_newest");
 }
 
-TEST(BurstSettings, SayWhichArgumentIsUnknownOrLacksItsValue) {
+TEST(BurstSettings, NameTheArgumentThatIsUnknownOrLacksItsValue) {
   expect_refused({"--colour"}, "unknown argument '--colour'");
   expect_refused({"--json=yes"}, "unknown argument '--json=yes'");
   expect_refused({"50000"}, "unknown argument '50000'");

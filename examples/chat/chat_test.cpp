@@ -46,7 +46,7 @@ class chat_test : public ::testing::Test {
   sluice::ref<room> room_;
 };
 
-TEST_F(chat_test, WhatOneSaysIsHeardByAll) {
+TEST_F(chat_test, ALineReachesEverySession) {
   ASSERT_TRUE(enters("ada", ada_));
   ASSERT_TRUE(enters("bob", bob_));
   says("ada", "hello");
@@ -63,7 +63,7 @@ TEST_F(chat_test, ANameIsTakenOnce) {
   EXPECT_EQ(kit_.system().stats().live, live) << "the session that was turned away is still there";
 }
 
-TEST_F(chat_test, WhoComesToARoomThatIsClosedHearsSoAndLeavesNoSession) {
+TEST_F(chat_test, AJoinOfAClosedRoomFailsAndLeavesNoSession) {
   room_.close();
   kit_.settle();
   auto entered = lobby_.ask(enter{"ada", &ada_, room_});
@@ -72,7 +72,7 @@ TEST_F(chat_test, WhoComesToARoomThatIsClosedHearsSoAndLeavesNoSession) {
   EXPECT_EQ(kit_.system().stats().live, 1U) << "the lobby alone";
 }
 
-TEST_F(chat_test, WhoComesToARoomThatIsFullHearsSoAndLeavesNoSession) {
+TEST_F(chat_test, AJoinOfAFullRoomFailsAndLeavesNoSession) {
   sluice::manual_executor not_now;
   const auto busy = kit_.spawn_with<room>(
       {.mailbox = {.capacity = 1, .overflow = sluice::overflow::reject}, .on = &not_now});
@@ -86,7 +86,7 @@ TEST_F(chat_test, WhoComesToARoomThatIsFullHearsSoAndLeavesNoSession) {
   not_now.run_all();
 }
 
-TEST_F(chat_test, WhoIsAtTheDoorWhenTheRoomStopsLeavesNoSession) {
+TEST_F(chat_test, AJoinWhileTheRoomStopsLeavesNoSession) {
   sluice::manual_executor not_now;
   const auto busy = kit_.spawn_with<room>({.on = &not_now});
   auto entered = lobby_.ask(enter{"ada", &ada_, busy});
@@ -98,7 +98,7 @@ TEST_F(chat_test, WhoIsAtTheDoorWhenTheRoomStopsLeavesNoSession) {
   EXPECT_EQ(kit_.system().stats().live, 2U) << "the lobby, and the garden";
 }
 
-TEST_F(chat_test, ASlowSessionMissesLinesAndHoldsUpNobody) {
+TEST_F(chat_test, ASlowSessionMissesLinesAndDelaysNoOther) {
   ASSERT_TRUE(enters("ada", ada_));
   ASSERT_TRUE(enters("bob", bob_));
   ada_.look_away();
@@ -114,7 +114,7 @@ TEST_F(chat_test, ASlowSessionMissesLinesAndHoldsUpNobody) {
   EXPECT_EQ(kit_.system().stats().dropped, 11U);
 }
 
-TEST_F(chat_test, ASessionThatStumblesIsMadeAnewAndStaysInTheRoom) {
+TEST_F(chat_test, AFailedSessionIsRestartedAndStaysInTheRoom) {
   ASSERT_TRUE(enters("ada", ada_));
   ada_.stumble();
   says("ada", "lost");
@@ -134,7 +134,7 @@ TEST_F(chat_test, ASessionThatEndsLeavesTheRoom) {
   EXPECT_EQ(kit_.system().stats().restarts, 0U);
 }
 
-TEST_F(chat_test, WhoHasLeftHearsNothingMore) {
+TEST_F(chat_test, ALeftSessionReceivesNothing) {
   ASSERT_TRUE(enters("ada", ada_));
   ASSERT_TRUE(enters("bob", bob_));
   ASSERT_TRUE(room_.send(leave{"ada"}));
@@ -150,14 +150,14 @@ TEST_F(chat_test, TheEndOfAnEarlierSessionDoesNotTakeOutALaterOne) {
   EXPECT_EQ(who(), names{"ada"});
 }
 
-TEST_F(chat_test, TheEndOfARoomIsToldAndSendsEverybodyHome) {
+TEST_F(chat_test, AClosingRoomAnnouncesItAndEndsEverySession) {
   ASSERT_TRUE(enters("ada", ada_));
   says("ada", "late already");
   ASSERT_TRUE(room_.send(say{"ada", "bye"}));
   room_.close();
   kit_.settle();
   EXPECT_EQ(ada_.lines(), (names{"ada: late already", "ada: bye", "room: good night"}));
-  EXPECT_TRUE(room_.is_over());
+  EXPECT_TRUE(room_.is_terminated());
   EXPECT_EQ(kit_.system().stats().live, 1U) << "all but the lobby have ended";
   EXPECT_EQ(room_.send(say{"ada", "hello?"}), sluice::status::closed);
 }

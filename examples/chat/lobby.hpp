@@ -49,9 +49,9 @@ class lobby : public sluice::actor<lobby, open_room, enter> {
 
   sluice::ref<room> on(open_room m) { return spawn_with<room>({.name = std::move(m.name)}); }
 
-  void on(enter m, sluice::responder<bool> to) {
+  void on(enter m, sluice::responder<bool> asker) {
     const auto s = spawn_with<session>(session::options(m.name), std::ref(*m.at), m.where);
-    if (!forward(m.where, join{std::move(m.name), s}, std::move(to))) s.stop();
+    if (!forward(m.where, join{std::move(m.name), s}, std::move(asker))) s.stop();
   }
 };
 

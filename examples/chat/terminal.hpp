@@ -1,6 +1,6 @@
 #pragma once
 
-// A stand-in for a person's connection: shows lines, stops while its reader looks away, and fails
+// A stand-in for a person's connection: shows lines, stops while its reader pauses, and fails
 // when the test requests it.
 
 #include <chrono>
@@ -63,7 +63,7 @@ class terminal {
     const auto is_last = [&](const screen& s) {
       return !s.lines.empty() && s.lines.back() == text;
     };
-    return static_cast<bool>(screen_.try_lock_when_for(30s, is_last));
+    return static_cast<bool>(screen_.lock_when(is_last, 30s));
   }
 
  private:

@@ -53,19 +53,19 @@ struct summary {
 // would call these.
 template <class Service>
 summary tell(mail_server& server, Service& service) {
-  const auto to = [](int user) { return mail{user, "welcome, user " + std::to_string(user)}; };
+  const auto mail_of = [](int user) { return mail{user, "welcome, user " + std::to_string(user)}; };
   summary s;
   int user = 0;
   server.hang();  // no mail leaves: the lines and then the places fill up
-  for (; user < lines + places; ++user) s.accepted += service.welcome(to(user)) ? 1 : 0;
+  for (; user < lines + places; ++user) s.accepted += service.welcome(mail_of(user)) ? 1 : 0;
   for (int i = 0; i < too_many; ++i) {
-    s.refused += service.try_welcome(to(user + i)) == sluice::status::full ? 1 : 0;  // a 503
+    s.refused += service.try_welcome(mail_of(user + i)) == sluice::status::full ? 1 : 0;  // a 503
   }
   server.go_on();
   // They retry, and many more sign up, faster than mails leave: a sign-up waits for capacity.
-  for (; user < users; ++user) s.accepted += service.welcome(to(user)) ? 1 : 0;
+  for (; user < users; ++user) s.accepted += service.welcome(mail_of(user)) ? 1 : 0;
   s.done = service.finish();
-  s.closed = service.try_welcome(to(user)) == sluice::status::closed ? 1 : 0;
+  s.closed = service.try_welcome(mail_of(user)) == sluice::status::closed ? 1 : 0;
 
   const books seen = server.look();
   for (const auto& [who, count] : seen.attempts) s.attempts += count;
@@ -100,7 +100,7 @@ inline int print(const summary& s) {
   std::printf("the server %4d received, %d of them twice; at most %d at a time: %s\n", s.received,
               s.twice, lines, s.kept_to_its_lines ? "yes" : "no");
   const bool is_right = s == expected();
-  if (!is_right) std::puts("this is not what was expected");
+  if (!is_right) std::puts("the result differs from the expected one");
   return is_right ? 0 : 1;
 }
 

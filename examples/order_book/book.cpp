@@ -8,7 +8,7 @@ namespace {
 
 // Returns whether `o` accepts a price of the other side.
 bool takes(const order& o, price offered) {
-  return o.what == side::buy ? offered <= o.limit : offered >= o.limit;
+  return o.order_side == side::buy ? offered <= o.limit : offered >= o.limit;
 }
 
 template <class Levels>
@@ -39,15 +39,15 @@ void book::match(order& o, Levels& others, std::vector<fill>& fills) {
 }
 
 template <class Levels>
-void book::rest(order o, Levels& mine) {
-  level& same_price = mine[o.limit];
+void book::rest(order o, Levels& levels) {
+  level& same_price = levels[o.limit];
   same_price.push_back(o);
-  waiting_.emplace(o.id, place_of{o.what, o.limit, std::prev(same_price.end())});
+  waiting_.emplace(o.id, place_of{o.order_side, o.limit, std::prev(same_price.end())});
 }
 
 std::vector<fill> book::place(order o) {
   std::vector<fill> fills;
-  if (o.what == side::buy) {
+  if (o.order_side == side::buy) {
     match(o, sells_, fills);
     if (o.open > 0) rest(o, buys_);
   } else {
@@ -70,7 +70,7 @@ std::optional<order> book::cancel(order_id id) {
   const place_of where = found->second;
   const order was = *where.at;
   waiting_.erase(found);
-  if (where.what == side::buy) {
+  if (where.order_side == side::buy) {
     take_out(where, buys_);
   } else {
     take_out(where, sells_);

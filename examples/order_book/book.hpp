@@ -20,7 +20,7 @@ using quantity = std::int64_t;
 
 struct order {
   order_id id = 0;
-  side what = side::buy;
+  side order_side = side::buy;
   price limit = 0;
   quantity open = 0;
 };
@@ -53,7 +53,7 @@ class book {
   using buys = std::map<price, level, std::greater<>>;
   using sells = std::map<price, level>;
   struct place_of {
-    side what;
+    side order_side;
     price limit;
     level::iterator at;
   };
@@ -61,7 +61,7 @@ class book {
   template <class Levels>
   void match(order& o, Levels& others, std::vector<fill>& fills);
   template <class Levels>
-  void rest(order o, Levels& mine);
+  void rest(order o, Levels& levels);
   template <class Levels>
   void take_out(const place_of& where, Levels& from);
 

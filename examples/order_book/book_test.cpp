@@ -14,7 +14,7 @@ namespace {
 
 using fills = std::vector<fill>;
 
-TEST(book_test, WhatDoesNotMeetWaits) {
+TEST(book_test, AnUnmatchedOrderWaits) {
   book b;
   EXPECT_TRUE(b.place({1, side::buy, 99, 10}).empty());
   EXPECT_TRUE(b.place({2, side::sell, 101, 5}).empty());
@@ -22,7 +22,7 @@ TEST(book_test, WhatDoesNotMeetWaits) {
   EXPECT_EQ(b.best(side::sell), 101);
 }
 
-TEST(book_test, TheBestPriceComesFirstAndThenWhoWasFirst) {
+TEST(book_test, TheBestPriceComesFirstThenTheEarliestOrder) {
   book b;
   (void)b.place({1, side::sell, 101, 5});
   (void)b.place({2, side::sell, 100, 5});
@@ -32,7 +32,7 @@ TEST(book_test, TheBestPriceComesFirstAndThenWhoWasFirst) {
   EXPECT_EQ(b.open(side::sell), 3);
 }
 
-TEST(book_test, WhatIsLeftOfAPartialFillKeepsItsPlace) {
+TEST(book_test, TheRestOfAPartialFillKeepsItsPlace) {
   book b;
   (void)b.place({1, side::buy, 100, 10});
   (void)b.place({2, side::buy, 100, 10});
@@ -40,7 +40,7 @@ TEST(book_test, WhatIsLeftOfAPartialFillKeepsItsPlace) {
   EXPECT_EQ(b.place({4, side::sell, 90, 8}), (fills{{1, 4, 100, 6}, {2, 4, 100, 2}}));
 }
 
-TEST(book_test, WhatWasCancelledIsNotTraded) {
+TEST(book_test, ACancelledOrderIsNotTraded) {
   book b;
   (void)b.place({1, side::buy, 100, 10});
   (void)b.place({2, side::sell, 100, 4});
@@ -81,13 +81,13 @@ class plain_book {
 
  private:
   static bool meets(const order& waiting, const order& o) {
-    if (waiting.what == o.what) return false;
-    return o.what == side::buy ? waiting.limit <= o.limit : waiting.limit >= o.limit;
+    if (waiting.order_side == o.order_side) return false;
+    return o.order_side == side::buy ? waiting.limit <= o.limit : waiting.limit >= o.limit;
   }
   // Smallest first: the other side before the own side, then by price, then by arrival.
   static std::tuple<bool, price, order_id> rank(const order& waiting, const order& o) {
-    return {waiting.what == o.what, o.what == side::buy ? waiting.limit : -waiting.limit,
-            waiting.id};
+    return {waiting.order_side == o.order_side,
+            o.order_side == side::buy ? waiting.limit : -waiting.limit, waiting.id};
   }
 
   std::vector<order> all_;

@@ -9,9 +9,9 @@ namespace order_book {
 placed market::on(const place_order& m) {
   if (m.amount < 1 || m.amount > amount_max) return {.is_valid = false};
   const order_id id = ++last_id_;
-  of(m.what).placed += m.amount;
+  of(m.order_side).placed += m.amount;
   quantity filled = 0;
-  for (const fill& f : book_.place({id, m.what, m.limit, m.amount})) filled += f.amount;
+  for (const fill& f : book_.place({id, m.order_side, m.limit, m.amount})) filled += f.amount;
   sums_.traded += filled;
   publish();
   return {.id = id, .filled = filled};
@@ -20,7 +20,7 @@ placed market::on(const place_order& m) {
 quantity market::on(const cancel_order& m) {
   const std::optional<order> was = book_.cancel(m.id);
   if (!was) return 0;
-  of(was->what).cancelled += was->open;
+  of(was->order_side).cancelled += was->open;
   publish();
   return was->open;
 }
@@ -52,21 +52,21 @@ gateway::gateway(const std::vector<std::string>& symbols) {
 }
 
 template <class Request>
-void gateway::hand_on(Request m, sluice::responder<typename Request::reply> to,
+void gateway::hand_on(Request m, sluice::responder<typename Request::reply> asker,
                       typename Request::reply if_unknown) {
   const auto found = markets_.find(m.symbol);
-  if (found == markets_.end()) return to.reply(std::move(if_unknown));
-  (void)forward(found->second, std::move(m), std::move(to));  // a failure is reported to the asker
+  if (found == markets_.end()) return asker.reply(std::move(if_unknown));
+  (void)forward(found->second, std::move(m), std::move(asker));  // reports failures to the asker
 }
 
-void gateway::on(place_order m, sluice::responder<placed> to) {
-  hand_on(std::move(m), std::move(to), {.is_known = false});
+void gateway::on(place_order m, sluice::responder<placed> asker) {
+  hand_on(std::move(m), std::move(asker), {.is_known = false});
 }
-void gateway::on(cancel_order m, sluice::responder<quantity> to) {
-  hand_on(std::move(m), std::move(to), 0);
+void gateway::on(cancel_order m, sluice::responder<quantity> asker) {
+  hand_on(std::move(m), std::move(asker), 0);
 }
-void gateway::on(get_sums m, sluice::responder<market_sums> to) {
-  hand_on(std::move(m), std::move(to), {});
+void gateway::on(get_sums m, sluice::responder<market_sums> asker) {
+  hand_on(std::move(m), std::move(asker), {});
 }
 void gateway::on(subscribe m) {
   const auto found = markets_.find(m.symbol);

@@ -33,7 +33,7 @@ struct placed {
 struct place_order {
   using reply = placed;
   std::string symbol;
-  side what = side::buy;
+  side order_side = side::buy;
   price limit = 0;
   quantity amount = 0;
 };
@@ -101,14 +101,14 @@ class gateway : public sluice::actor<gateway, place_order, cancel_order, get_sum
  public:
   explicit gateway(const std::vector<std::string>& symbols);
 
-  void on(place_order m, sluice::responder<placed> to);
-  void on(cancel_order m, sluice::responder<quantity> to);
-  void on(get_sums m, sluice::responder<market_sums> to);
+  void on(place_order m, sluice::responder<placed> asker);
+  void on(cancel_order m, sluice::responder<quantity> asker);
+  void on(get_sums m, sluice::responder<market_sums> asker);
   void on(subscribe m);
 
  private:
   template <class Request>
-  void hand_on(Request m, sluice::responder<typename Request::reply> to,
+  void hand_on(Request m, sluice::responder<typename Request::reply> asker,
                typename Request::reply if_unknown);
 
   std::map<std::string, sluice::ref<market>> markets_;

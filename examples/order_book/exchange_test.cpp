@@ -44,12 +44,12 @@ TEST_F(exchange_test, OrdersMeetInTheMarketOfTheirSymbolOnly) {
   EXPECT_TRUE(sums.add_up());
 }
 
-TEST_F(exchange_test, AnUnknownSymbolIsSaidToBeUnknown) {
+TEST_F(exchange_test, AnUnknownSymbolIsReported) {
   EXPECT_FALSE(ask(place_order{"NONE", side::buy, 1, 1}).is_known);
   EXPECT_EQ(ask(cancel_order{"NONE", 1}), 0);
 }
 
-TEST_F(exchange_test, AnAmountThatIsNoneIsRefusedAndNothingHappens) {
+TEST_F(exchange_test, AnAmountOfZeroIsRejectedWithoutEffect) {
   (void)ask(place_order{"SLU", side::sell, 100, 10});
   for (const quantity wrong : {quantity{0}, quantity{-5}, amount_max + 1}) {
     const placed answer = ask(place_order{"SLU", side::buy, 100, wrong});
@@ -65,7 +65,7 @@ TEST_F(exchange_test, AnAmountThatIsNoneIsRefusedAndNothingHappens) {
   EXPECT_TRUE(ask(place_order{"SLU", side::buy, 100, 10}).is_valid);
 }
 
-TEST_F(exchange_test, WhatIsCancelledIsAccountedFor) {
+TEST_F(exchange_test, CancelledOrdersAreCounted) {
   const placed answer = ask(place_order{"SLU", side::buy, 100, 10});
   EXPECT_EQ(ask(place_order{"SLU", side::sell, 100, 4}).filled, 4);
   EXPECT_EQ(ask(cancel_order{"SLU", answer.id}), 6);
@@ -89,7 +89,7 @@ TEST_F(exchange_test, ASlowTickerSeesTheNewestQuote) {
   EXPECT_EQ(shown.last.bid, 50);
 }
 
-TEST_F(exchange_test, AMarketForgetsATickerThatIsOver) {
+TEST_F(exchange_test, AMarketForgetsATerminatedTicker) {
   const auto shows = kit_.spawn_with<ticker>(ticker::options(), std::ref(screen_));
   ASSERT_TRUE(door_.send(subscribe{"SLU", shows}));
   shows.stop();

@@ -18,9 +18,9 @@ measured straight(std::string name, std::int64_t items_a_sample) {
   return run;
 }
 
-std::size_t count(const std::string& text, const std::string& what) {
+std::size_t count(const std::string& text, const std::string& word) {
   std::size_t found = 0;
-  for (auto at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++found;
+  for (auto at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++found;
   return found;
 }
 

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "examples/races/race.hpp"
-#include "sluice/base/shared.hpp"
+#include "sluice/base/race_checked.hpp"
 #include "sluice/sync/guarded.hpp"
 
 namespace {
@@ -25,7 +25,7 @@ class account {
 
  private:
   std::mutex mutex_;
-  sluice::shared<int> balance_{100};  // guarded by mutex_
+  sluice::race_checked<int> balance_{100};  // guarded by mutex_
 };
 
 void naive() {

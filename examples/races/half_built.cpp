@@ -9,13 +9,13 @@
 
 #include "examples/races/race.hpp"
 #include "sluice/base/atomic.hpp"
-#include "sluice/base/shared.hpp"
+#include "sluice/base/race_checked.hpp"
 #include "sluice/sync/snapshot.hpp"
 
 namespace {
 
 struct settings {
-  sluice::shared<int> timeout_ms{0};
+  sluice::race_checked<int> timeout_ms{0};
 };
 
 void naive() {

@@ -10,14 +10,14 @@
 
 #include "examples/races/race.hpp"
 #include "sluice/base/atomic.hpp"
-#include "sluice/base/shared.hpp"
+#include "sluice/base/race_checked.hpp"
 #include "sluice/sync/mutex.hpp"
 
 namespace {
 
 void naive() {
   std::array<sluice::atomic<bool>, 2> wants{};
-  sluice::shared<int> passed{0};
+  sluice::race_checked<int> passed{0};
   const auto pass = [&](std::size_t me) {
     wants[me].store(true);
     while (wants[1 - me].load()) sluice::sim::yield();
@@ -30,7 +30,7 @@ void naive() {
 
 void ruled_out() {
   sluice::mutex narrow;
-  sluice::shared<int> passed{0};  // guarded by narrow
+  sluice::race_checked<int> passed{0};  // guarded by narrow
   const auto pass = [&] {
     const std::lock_guard hold(narrow);
     passed.change() += 1;

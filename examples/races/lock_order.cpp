@@ -17,11 +17,11 @@ struct account {
   int balance = 100;  // guarded by mutex
 };
 
-void transfer(account& from, account& to, int amount) {
-  const std::lock_guard first(from.mutex);
-  const std::lock_guard second(to.mutex);
-  from.balance -= amount;
-  to.balance += amount;
+void transfer(account& payer, account& payee, int amount) {
+  const std::lock_guard first(payer.mutex);
+  const std::lock_guard second(payee.mutex);
+  payer.balance -= amount;
+  payee.balance += amount;
 }
 
 void naive() {
@@ -31,8 +31,8 @@ void naive() {
   transfer(a, b, 20);
 }
 
-void transfer(sluice::guarded<int>& from, sluice::guarded<int>& to, int amount) {
-  auto [source, target] = sluice::lock_all(from, to);
+void transfer(sluice::guarded<int>& payer, sluice::guarded<int>& payee, int amount) {
+  auto [source, target] = sluice::lock_all(payer, payee);
   *source -= amount;
   *target += amount;
 }

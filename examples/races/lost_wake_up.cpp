@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "examples/races/race.hpp"
-#include "sluice/base/shared.hpp"
+#include "sluice/base/race_checked.hpp"
 #include "sluice/sync/event.hpp"
 
 namespace {
@@ -17,7 +17,7 @@ namespace {
 void naive() {
   std::mutex mutex;
   std::condition_variable arrived;
-  sluice::shared<bool> here{false};  // guarded by mutex
+  sluice::race_checked<bool> here{false};  // guarded by mutex
   std::jthread guest([&] {
     {
       const std::lock_guard hold(mutex);

@@ -52,11 +52,12 @@ struct chapter {
   std::string ruled_out;
 };
 
-// Returns the text of `file` from the first `from` up to the next `to`; empty if `from` is missing.
-std::string part(const std::string& file, const std::string& from, const std::string& to) {
-  const auto begin = file.find(from);
+// Returns the text of `file` from the first `opening` up to the next `ending`; empty if there is no
+// `opening`.
+std::string part(const std::string& file, const std::string& opening, const std::string& ending) {
+  const auto begin = file.find(opening);
   if (begin == std::string::npos) return {};
-  const auto end = file.find(to, begin);
+  const auto end = file.find(ending, begin);
   auto text = file.substr(begin, end - begin);
   while (text.ends_with('\n')) text.pop_back();
   return text + "\n";

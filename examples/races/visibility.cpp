@@ -8,7 +8,7 @@
 
 #include "examples/races/race.hpp"
 #include "sluice/base/atomic.hpp"
-#include "sluice/base/shared.hpp"
+#include "sluice/base/race_checked.hpp"
 #include "sluice/sync/event.hpp"
 
 namespace {
@@ -26,7 +26,7 @@ void naive() {
 }
 
 void ruled_out() {
-  sluice::shared<int> result{0};
+  sluice::race_checked<int> result{0};
   sluice::event ready;
   std::jthread worker([&] {
     result.write(42);

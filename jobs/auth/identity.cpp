@@ -11,21 +11,21 @@ bool identity::covers_scope_of(const identity& other) const noexcept {
          });
 }
 
-error identity::refusal(role what) const {
+error identity::refusal(role needed) const {
   return {error_code::forbidden,
-          "this needs the role " + std::string(to_string(what)) + ", and the token " +
+          "this needs the role " + std::string(to_string(needed)) + ", but the token " +
               std::string(id()) + " has " +
               (token_ == nullptr ? std::string("every role") : to_string(token_->roles))};
 }
 
-error identity::refusal(role what, std::string_view queue) const {
-  if (!may(what)) {
-    error why = refusal(what);
+error identity::refusal(role needed, std::string_view queue) const {
+  if (!may(needed)) {
+    error why = refusal(needed);
     why.message += "; the queue is '" + std::string(queue) + "'";
     return why;
   }
   return {error_code::forbidden, "the token " + std::string(id()) + " has the role " +
-                                     std::string(to_string(what)) + ", but not for the queue '" +
+                                     std::string(to_string(needed)) + ", but not for the queue '" +
                                      std::string(queue) + "'"};
 }
 

@@ -1,9 +1,8 @@
 #pragma once
 
-// Who asks, once that is known: the token that was shown, or nobody in particular where none is
-// asked for. Answers what they may do.
+// The authenticated caller: a token, or local if the server requires none. Checks its permissions.
 //
-//     if (!who.may(role::push, spec.queue)) return who.refusal(role::push, spec.queue);
+//     if (!caller.may(role::push, spec.queue)) return caller.refusal(role::push, spec.queue);
 
 #include <memory>
 #include <optional>
@@ -16,30 +15,30 @@ namespace sluice::jobs {
 
 class identity {
  public:
-  identity() = default;  // where no token is asked for: may do anything
-  explicit identity(std::shared_ptr<const token> shown) noexcept : token_(std::move(shown)) {}
+  identity() = default;  // the server requires no token: everything is allowed
+  explicit identity(std::shared_ptr<const token> t) noexcept : token_(std::move(t)) {}
 
-  bool may(role what) const noexcept { return token_ == nullptr || token_->roles.allows(what); }
-  bool may(role what, std::string_view queue) const noexcept {
-    return token_ == nullptr || (token_->roles.allows(what) && token_->covers(queue));
+  bool may(role needed) const noexcept { return token_ == nullptr || token_->roles.allows(needed); }
+  bool may(role needed, std::string_view queue) const noexcept {
+    return token_ == nullptr || (token_->roles.allows(needed) && token_->covers(queue));
   }
-  // The request needed no token.
+  // Returns whether the request needed no token.
   bool is_local() const noexcept { return token_ == nullptr; }
   std::optional<unix_time> expires_at() const noexcept {
     return token_ == nullptr ? std::nullopt : token_->expires_at;
   }
-  // May see some queues only.
+  // Returns whether the token is limited to some queues.
   bool is_scoped() const noexcept { return token_ != nullptr && !token_->queues.empty(); }
-  // Has every pattern of the other's scope, or no scope.
+  // Returns whether this scope has every pattern of the other's, or is unlimited.
   bool covers_scope_of(const identity& other) const noexcept;
-  // The id of the token, or "local".
+  // Returns the id of the token, or "local".
   std::string_view id() const noexcept {
     return token_ == nullptr ? std::string_view("local") : std::string_view(token_->id);
   }
 
-  // `forbidden`: the role that is missing, or the queue that is out of scope.
-  error refusal(role what) const;
-  error refusal(role what, std::string_view queue) const;
+  // Returns `forbidden` with the missing role, or the queue that is out of scope.
+  error refusal(role needed) const;
+  error refusal(role needed, std::string_view queue) const;
 
  private:
   friend class token_set;

@@ -53,9 +53,8 @@ void_result validate_queue_pattern(std::string_view pattern) {
   const std::string_view name =
       pattern.ends_with('*') ? pattern.substr(0, pattern.size() - 1) : pattern;
   if (name.find('*') != std::string_view::npos) {
-    return error{error_code::invalid, "'" + std::string(pattern) +
-                                          "' names no queues: a * stands at the end alone, as in "
-                                          "mail-*"};
+    return error{error_code::invalid, "invalid queue pattern '" + std::string(pattern) +
+                                          "': only one * is allowed, at the end, as in mail-*"};
   }
   return validate_queue_name(name);
 }

@@ -1,11 +1,11 @@
 #pragma once
 
-// What a bearer token allows: which roles its holder has, in which queues, until when.
+// The permissions of a bearer token: its roles, its queues, and when it expires.
 //
-// A role is a kind of request. `push` adds jobs, calls them off and tries them again; `work` leases
-// jobs and says how they went; `read` looks; `admin` changes queues, schedules and the server, and
-// has the other three in it. A scope is a list of queue names, or of beginnings of names as in
-// `mail-*`; an empty one is every queue.
+// A role covers a group of requests: `push` adds, cancels and retries jobs; `work` leases jobs and
+// reports their end; `read` only reads; `admin` changes queues, schedules and the server, and
+// includes the other three. A scope is a list of queue names or prefixes such as `mail-*`; an empty
+// scope covers every queue.
 
 #include <array>
 #include <cstdint>
@@ -35,7 +35,7 @@ class role_set {
   constexpr void add(role r) noexcept { bits_ |= bit(r); }
   constexpr bool empty() const noexcept { return bits_ == 0; }
   constexpr bool names(role r) const noexcept { return (bits_ & bit(r)) != 0; }
-  // Whether it allows what needs this role.
+  // Returns whether the set has this role or `admin`.
   constexpr bool allows(role r) const noexcept { return names(r) || names(role::admin); }
 
   friend constexpr bool operator==(role_set, role_set) = default;
@@ -48,14 +48,14 @@ class role_set {
 };
 std::string to_string(role_set roles);  // "push, read"
 
-// What is known about a token. Its secret is not: only the hash of it.
+// A token as it is stored: with the hash of its secret, never the secret itself.
 struct token {
   using hash = std::array<std::uint8_t, 32>;
 
-  std::string id{};    // eight letters and digits; for people and logs
-  std::string name{};  // whose it is, for people
+  std::string id{};    // eight letters and digits, for people and logs
+  std::string name{};  // of its holder, for people
   role_set roles{};
-  std::vector<std::string> queues{};  // names, or beginnings as in mail-*; empty: every queue
+  std::vector<std::string> queues{};  // names, or prefixes such as mail-*; empty: every queue
   unix_time created_at{};
   std::optional<unix_time> expires_at{};
   bool disabled = false;
@@ -64,7 +64,7 @@ struct token {
   bool covers(std::string_view queue) const noexcept;
 };
 
-// Whether one of these patterns is the name, or the beginning of it.
+// Returns whether a pattern equals the name, or is a prefix of it that ends with *.
 bool matches_any(const std::vector<std::string>& patterns, std::string_view queue) noexcept;
 void_result validate_queue_pattern(std::string_view pattern);
 

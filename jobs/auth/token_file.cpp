@@ -35,9 +35,9 @@ class descriptor {
   int number_;
 };
 
-error cannot(std::string_view what, const std::string& file, int why) {
+error cannot(std::string_view action, const std::string& file, int why) {
   std::string text =
-      "cannot " + std::string(what) + " the tokens in " + file + ": " + std::strerror(why);
+      "cannot " + std::string(action) + " the tokens in " + file + ": " + std::strerror(why);
   if (why == EACCES) {
     text += "; it must belong to user " + std::to_string(::geteuid()) + " (chown)";
   }
@@ -55,7 +55,8 @@ std::string folder_of(const std::string& file) {
   return folder.empty() ? "." : folder;
 }
 
-// A file that root makes in somebody's folder is for the server that runs as that somebody.
+// If root creates a file in another user's folder, changes its owner to that user, as which the
+// server runs.
 void give_to_owner_of_folder(int file, const std::string& folder) {
   struct stat in {};
   if (::geteuid() != 0 || ::stat(folder.c_str(), &in) != 0) return;
@@ -101,20 +102,19 @@ result<token_set> load_tokens(const std::string& file) {
   struct stat found {};
   if (::fstat(in.get(), &found) != 0) return cannot("read", file, errno);
   if (!S_ISREG(found.st_mode)) {
-    return error{error_code::invalid, file + " is no file that tokens can be read from"};
+    return error{error_code::invalid, "the token file " + file + " is not a regular file"};
   }
   if ((found.st_mode & 077U) != 0) {
-    return error{error_code::invalid, "the tokens in " + file +
-                                          " can be read or changed by others (mode " +
+    return error{error_code::invalid, "the token file " + file +
+                                          " can be read or changed by other users (mode " +
                                           octal(found.st_mode) + "); run: chmod 600 " + file};
   }
   const auto text = read_all(in.get());
   if (!text) return cannot("read", file, errno);
   auto tokens = token_set::parse(*text);
   if (!tokens) {
-    tokens.error().message = "the tokens in " + file +
-                             " cannot be understood: " + tokens.error().message +
-                             "; mend it, or remove the file and make new tokens";
+    tokens.error().message = "the token file " + file + " is invalid: " + tokens.error().message +
+                             "; correct it, or remove the file and create new tokens";
   }
   return tokens;
 }
@@ -122,7 +122,7 @@ result<token_set> load_tokens(const std::string& file) {
 void_result save_tokens(const std::string& file, const token_set& tokens) {
   const std::string unfinished = file + ".new";
   const std::string folder = folder_of(file);
-  ::unlink(unfinished.c_str());  // left behind by one that was killed
+  ::unlink(unfinished.c_str());  // left over from an interrupted write
   {
     const descriptor out(
         ::open(unfinished.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, own_only));

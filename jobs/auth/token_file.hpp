@@ -1,14 +1,14 @@
 #pragma once
 
-// The tokens of a server in a file of its data folder, which only its user may read.
+// Stores a server's tokens in a file of its data folder that only the server's user may read.
 //
-// Guarantees: what is read was written whole; a write that fails, or a power cut in the middle of
-// it, leaves the file as it was. Two programs that change it at once do so one after the other.
-// A file that others can read is refused: its hashes are of no use to them, but whoever may write
-// beside it could add a token.
-// Errors name the file, what is wrong with it and what to do.
+// Guarantees: a write is atomic: if it fails or the power is cut, the file keeps its old content. A
+// lock file serialises programs that change it. A file with permissions for other users is
+// rejected:
+// the hashes are useless to a reader, but a writer could add a token.
+// Errors name the file, what is wrong with it and how to fix it.
 //
-//     auto made = change_tokens(file, [&](token_set& all) { return all.create(what, now); });
+//     auto made = change_tokens(file, [&](token_set& all) { return all.create(request, now); });
 
 #include <concepts>
 #include <string>
@@ -21,14 +21,14 @@ namespace sluice::jobs {
 
 std::string token_file_in(const std::string& data_folder);
 
-// A file that is not there is a set without tokens. io_error: cannot be read; invalid: may be read
-// by others; corrupt: what it says.
+// Returns an empty set if the file does not exist. Fails with `io_error` if it cannot be read,
+// `invalid` if other users have access, `corrupt` if its content is invalid.
 result<token_set> load_tokens(const std::string& file);
 void_result save_tokens(const std::string& file, const token_set& tokens);
 
 namespace detail {
 
-// Held while a file of tokens is read, changed and written.
+// Locks a token file while it is read, changed and written.
 class token_file_lock {
  public:
   static result<token_file_lock> take(const std::string& file);
@@ -44,7 +44,8 @@ class token_file_lock {
 
 }  // namespace detail
 
-// Reads the file, lets `change` have the tokens, and writes them if it gives a value.
+// Reads the file under its lock, calls `change` with the tokens, and writes them if `change`
+// succeeds.
 template <std::invocable<token_set&> Change>
 std::invoke_result_t<Change, token_set&> change_tokens(const std::string& file, Change change) {
   const auto lock = detail::token_file_lock::take(file);

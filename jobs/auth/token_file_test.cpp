@@ -1,4 +1,4 @@
-// Tokens on disk: whole, private, and one writer at a time.
+// Tokens on disk: atomic writes, private permissions, one writer at a time.
 #include "jobs/auth/token_file.hpp"
 #include "sluice/base/testing/temporary_folder.hpp"
 
@@ -38,13 +38,13 @@ class TokenFile : public ::testing::Test {
   manual_time time_;
 };
 
-TEST_F(TokenFile, ThatIsNotThereHasNoTokens) {
+TEST_F(TokenFile, WithoutAFileHasNoTokens) {
   const auto all = load_tokens(file_);
   ASSERT_TRUE(all) << all.error().message;
   EXPECT_TRUE(all->empty());
 }
 
-TEST_F(TokenFile, KeepsWhatWasMadeAndIsReadableForItsOwnerOnly) {
+TEST_F(TokenFile, KeepsTokensAndIsReadableForItsOwnerOnly) {
   const auto made = make();
   EXPECT_EQ(mode(), mode_t{0600});
   const auto all = load_tokens(file_);
@@ -53,7 +53,7 @@ TEST_F(TokenFile, KeepsWhatWasMadeAndIsReadableForItsOwnerOnly) {
   EXPECT_EQ(text().find(made.text.substr(13)), std::string::npos);
 }
 
-TEST_F(TokenFile, IsRefusedWhenOthersCanReadItAndSaysWhatToDo) {
+TEST_F(TokenFile, IsRejectedWhenOthersCanReadItAndTheErrorHasTheFix) {
   make();
   for (const mode_t open : {0640U, 0604U, 0620U, 0602U, 0644U}) {
     ASSERT_EQ(::chmod(file_.c_str(), open), 0);
@@ -66,7 +66,7 @@ TEST_F(TokenFile, IsRefusedWhenOthersCanReadItAndSaysWhatToDo) {
   EXPECT_TRUE(load_tokens(file_));
 }
 
-TEST_F(TokenFile, IsNamedWhenItIsDamaged) {
+TEST_F(TokenFile, IsNamedInTheErrorWhenItIsDamaged) {
   std::ofstream(file_) << "{\"version\":1,\"tokens\":[{\"id\":7}]}";
   ASSERT_EQ(::chmod(file_.c_str(), 0600), 0);
   const auto all = load_tokens(file_);
@@ -75,16 +75,16 @@ TEST_F(TokenFile, IsNamedWhenItIsDamaged) {
   EXPECT_NE(all.error().message.find(file_), std::string::npos);
   EXPECT_NE(all.error().message.find("tokens[0].id"), std::string::npos);
   const auto changed = change_tokens(file_, [&](token_set& set) { return set.revoke("x"); });
-  EXPECT_FALSE(changed) << "a damaged file is not written over";
+  EXPECT_FALSE(changed) << "a damaged file is not overwritten";
   EXPECT_NE(text().find("\"id\":7"), std::string::npos);
 }
 
-TEST_F(TokenFile, IsRefusedWhenItIsNoFile) {
+TEST_F(TokenFile, IsRejectedWhenItIsNoRegularFile) {
   ASSERT_EQ(::mkdir(file_.c_str(), 0700), 0);
   EXPECT_FALSE(load_tokens(file_));
 }
 
-TEST_F(TokenFile, IsRefusedWhenItIsHuge) {
+TEST_F(TokenFile, IsRejectedWhenItIsHuge) {
   {
     std::ofstream out(file_);
     out << std::string(std::size_t{5} << 20, ' ');
@@ -100,7 +100,7 @@ TEST_F(TokenFile, IsNotWrittenWhenTheChangeFails) {
   EXPECT_EQ(text(), before);
 }
 
-TEST_F(TokenFile, IsNotHalfWrittenByOneThatWasKilled) {
+TEST_F(TokenFile, IsUnchangedByAnInterruptedWrite) {
   const auto made = make();
   std::ofstream(file_ + ".new") << "{\"version\":1,\"tok";
   EXPECT_TRUE(load_tokens(file_)->authenticate(made.text, time_.now()));
@@ -108,13 +108,13 @@ TEST_F(TokenFile, IsNotHalfWrittenByOneThatWasKilled) {
   EXPECT_EQ(load_tokens(file_)->list().size(), 2U);
 }
 
-TEST_F(TokenFile, NamesTheFileWhenItsFolderIsNotThere) {
+TEST_F(TokenFile, IsNamedInTheErrorWhenItsFolderIsMissing) {
   const auto saved = save_tokens(folder_.file("no/tokens.json"), token_set());
   ASSERT_FALSE(saved);
   EXPECT_NE(saved.error().message.find("no/tokens.json"), std::string::npos);
 }
 
-TEST_F(TokenFile, LosesNoneOfThoseThatAreMadeAtOnce) {
+TEST_F(TokenFile, LosesNoTokenWhenSeveralAreCreatedAtOnce) {
   std::vector<std::jthread> makers;
   for (int i = 0; i < 8; ++i) {
     makers.emplace_back([&] {

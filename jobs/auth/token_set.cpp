@@ -18,7 +18,7 @@ constexpr std::string_view prefix = "slk_";
 constexpr std::size_t id_chars = 8;
 constexpr std::size_t secret_bytes = 32;
 constexpr std::size_t secret_chars = 43;  // of 32 bytes in base64 without padding
-// No letter that looks like another or like a digit.
+// Without letters that resemble others or a digit.
 constexpr std::string_view id_alphabet = "0123456789abcdefghjkmnpqrstvwxyz";
 static_assert(id_alphabet.size() == 32);
 
@@ -26,7 +26,7 @@ template <std::size_t N>
 std::array<std::uint8_t, N> random_bytes() {
   std::array<std::uint8_t, N> bytes{};
   check(RAND_bytes(bytes.data(), static_cast<int>(N)) == 1, "sluice::jobs::token_set",
-        "a system that gives random numbers");
+        "a working random number generator");
   return bytes;
 }
 
@@ -36,7 +36,7 @@ std::string new_id() {
   return id;
 }
 
-// Base64 of RFC 4648, section 5: it stands in a header and in a shell as it is.
+// Base64url (RFC 4648, section 5): needs no quoting in a header or a shell.
 std::string new_secret() {
   const auto bytes = random_bytes<secret_bytes>();
   std::string text;
@@ -82,7 +82,7 @@ error unauthenticated(std::string why) {
   return {error_code::unauthenticated, std::move(why)};
 }
 
-// None: it can be used.
+// Returns nullopt if the token is usable.
 std::optional<error> fault_of(const token& t, unix_time now) {
   if (t.disabled) return unauthenticated("the token " + t.id + " was revoked");
   if (t.expires_at && *t.expires_at <= now) {
@@ -95,21 +95,22 @@ bool is_id(std::string_view text) {
   return text.size() == id_chars && text.find_first_not_of(id_alphabet) == std::string_view::npos;
 }
 
-void_result validate(const token_request& what, unix_time now) {
+void_result validate(const token_request& request, unix_time now) {
   const auto invalid = [](std::string why) { return error{error_code::invalid, std::move(why)}; };
-  if (what.name.empty() || what.name.size() > token_set::name_bytes_max) {
-    return invalid("a token has a name of 1 to " + std::to_string(token_set::name_bytes_max) +
-                   " bytes, which says whose it is");
+  if (request.name.empty() || request.name.size() > token_set::name_bytes_max) {
+    return invalid("a token needs a name of 1 to " + std::to_string(token_set::name_bytes_max) +
+                   " bytes that identifies its holder");
   }
-  if (what.roles.empty()) return invalid("a token has roles: push, work, read or admin");
-  if (what.queues.size() > token_set::queues_max) {
-    return invalid("a token names at most " + std::to_string(token_set::queues_max) + " queues");
+  if (request.roles.empty())
+    return invalid("a token needs at least one role: push, work, read, admin");
+  if (request.queues.size() > token_set::queues_max) {
+    return invalid("a token can have at most " + std::to_string(token_set::queues_max) + " queues");
   }
-  for (const std::string& pattern : what.queues) {
+  for (const std::string& pattern : request.queues) {
     if (auto valid = validate_queue_pattern(pattern); !valid) return valid;
   }
-  if (what.expires_at && *what.expires_at <= now) {
-    return invalid("the token would be over before it is used: its end is in the past");
+  if (request.expires_at && *request.expires_at <= now) {
+    return invalid("the expiry time of the token is in the past");
   }
   return done{};
 }
@@ -149,7 +150,8 @@ void read_field(json::json_reader& in, std::size_t which, token& t) {
   switch (which) {
     case 0:
       t.id = in.string();
-      if (in.ok() && !is_id(t.id)) in.refuse("expected eight of " + std::string(id_alphabet));
+      if (in.ok() && !is_id(t.id))
+        in.refuse("expected 8 characters of " + std::string(id_alphabet));
       return;
     case 1:
       t.name = in.string();
@@ -190,7 +192,7 @@ token read_token(json::json_reader& in) {
       continue;
     }
     in.name_member(fields[at]);
-    if (std::exchange(seen[at], true)) in.refuse("this field is there twice");
+    if (std::exchange(seen[at], true)) in.refuse("duplicate field");
     read_field(in, at, t);
   }
   for (const std::size_t needed : {0U, 1U, 2U, 4U, 7U}) {
@@ -218,9 +220,11 @@ result<token_set> token_set::parse(std::string_view text) {
       for (in.begin_array(); in.next_element();) {
         token t = read_token(in);
         if (in.ok() && all.places_.contains(t.id)) {
-          in.refuse_object("there are two tokens with the id " + t.id);
+          in.refuse_object("two tokens have the id " + t.id);
         }
-        if (all.tokens_.size() == tokens_max) in.refuse_object("there are too many tokens");
+        if (all.tokens_.size() == tokens_max) {
+          in.refuse_object("more than " + std::to_string(tokens_max) + " tokens");
+        }
         if (!in.ok()) break;
         all.places_.emplace(t.id, all.tokens_.size());
         all.tokens_.push_back(std::make_shared<const token>(std::move(t)));
@@ -235,7 +239,7 @@ result<token_set> token_set::parse(std::string_view text) {
 }
 
 std::string token_set::text() const {
-  // A line for each token: this file is also looked at, and put under version control.
+  // One line per token: people also read this file and put it under version control.
   std::string out = "{\"version\":1,\"tokens\":[";
   for (const auto& t : tokens_) {
     out += t == tokens_.front() ? "\n" : ",\n";
@@ -258,17 +262,17 @@ std::string token_set::text() const {
   return out + "\n]}\n";
 }
 
-result<token_set::created> token_set::create(token_request what, unix_time now) {
-  if (auto valid = validate(what, now); !valid) return valid.error();
+result<token_set::created> token_set::create(token_request request, unix_time now) {
+  if (auto valid = validate(request, now); !valid) return valid.error();
   if (tokens_.size() >= tokens_max) {
-    return error{error_code::too_large, "there are " + std::to_string(tokens_max) +
-                                            " tokens already; remove those that are not used"};
+    return error{error_code::too_large, "the limit of " + std::to_string(tokens_max) +
+                                            " tokens is reached; remove unused tokens first"};
   }
-  token t{.name = std::move(what.name),
-          .roles = what.roles,
-          .queues = std::move(what.queues),
+  token t{.name = std::move(request.name),
+          .roles = request.roles,
+          .queues = std::move(request.queues),
           .created_at = now,
-          .expires_at = what.expires_at};
+          .expires_at = request.expires_at};
   do {
     t.id = new_id();
   } while (places_.contains(t.id));
@@ -285,7 +289,7 @@ std::shared_ptr<const token>* token_set::find(std::string_view id) {
   return found == places_.end() ? nullptr : &tokens_[found->second];
 }
 
-void token_set::index() {
+void token_set::rebuild_index() {
   places_.clear();
   for (std::size_t i = 0; i < tokens_.size(); ++i) places_.emplace(tokens_[i]->id, i);
 }
@@ -293,10 +297,10 @@ void token_set::index() {
 namespace {
 
 error no_token(std::string_view id) {
-  // Whoever pastes the whole token here must not find it in a log.
-  return {error_code::not_found, is_id(id) ? "there is no token " + std::string(id)
-                                           : "a token is named by its id: the eight letters and "
-                                             "digits behind slk_"};
+  // The text may be a whole token: an error must not copy it into a log.
+  return {error_code::not_found, is_id(id) ? "token " + std::string(id) + " does not exist"
+                                           : "not a token id: expected the eight letters and "
+                                             "digits after slk_"};
 }
 
 }  // namespace
@@ -315,7 +319,7 @@ result<token> token_set::remove(std::string_view id) {
   if (found == nullptr) return no_token(id);
   token gone = **found;
   tokens_.erase(tokens_.begin() + (found - tokens_.data()));
-  index();
+  rebuild_index();
   return gone;
 }
 
@@ -325,48 +329,48 @@ bool token_set::has_usable(unix_time now) const noexcept {
   });
 }
 
-result<identity> token_set::authenticate(std::string_view shown, unix_time now) const {
-  static const token nobody{};
-  std::string_view rest = shown;
+result<identity> token_set::authenticate(std::string_view text, unix_time now) const {
+  static const token dummy{};
+  std::string_view rest = text;
   if (rest.starts_with(prefix)) rest.remove_prefix(prefix.size());
   const std::string_view id = rest.substr(0, std::min(rest.size(), id_chars));
-  const bool has_form = shown.size() == prefix.size() + id_chars + 1 + secret_chars &&
-                        shown.starts_with(prefix) && is_id(id) && rest[id_chars] == '_';
+  const bool has_form = text.size() == prefix.size() + id_chars + 1 + secret_chars &&
+                        text.starts_with(prefix) && is_id(id) && rest[id_chars] == '_';
   if (!has_form) {
-    return unauthenticated("this is no token of this server: one looks like slk_ID_SECRET");
+    return unauthenticated("invalid token: expected the form slk_ID_SECRET");
   }
   const auto found = places_.find(id);
   const bool is_known = found != places_.end();
-  const token& t = is_known ? *tokens_[found->second] : nobody;
+  const token& t = is_known ? *tokens_[found->second] : dummy;
   const token::hash hash = sha256_of(rest.substr(id_chars + 1));
   const bool is_same = CRYPTO_memcmp(hash.data(), t.sha256.data(), hash.size()) == 0;
-  if (!is_known || !is_same) return unauthenticated("there is no such token");
+  if (!is_known || !is_same) return unauthenticated("unknown token or wrong secret");
   if (auto fault = fault_of(t, now)) return *std::move(fault);
   return identity(tokens_[found->second]);
 }
 
-result<identity> token_set::renew(const identity& who, unix_time now) const {
-  if (who.is_local()) {
+result<identity> token_set::renew(const identity& caller, unix_time now) const {
+  if (caller.is_local()) {
     return unauthenticated(
-        "this needs a token now, in the header Authorization: Bearer slk_ID_SECRET");
+        "the server now needs a token, in the header Authorization: Bearer slk_ID_SECRET");
   }
-  const auto found = places_.find(who.id());
-  if (found == places_.end() || tokens_[found->second]->sha256 != who.token_->sha256) {
-    return unauthenticated("the token " + std::string(who.id()) + " was removed");
+  const auto found = places_.find(caller.id());
+  if (found == places_.end() || tokens_[found->second]->sha256 != caller.token_->sha256) {
+    return unauthenticated("the token " + std::string(caller.id()) + " was removed");
   }
   if (auto fault = fault_of(*tokens_[found->second], now)) return *std::move(fault);
   return identity(tokens_[found->second]);
 }
 
-result<identity> token_set::authorize(std::string_view shown, const need& what,
+result<identity> token_set::authorize(std::string_view text, const need& permission,
                                       unix_time now) const {
-  auto who = authenticate(shown, now);
-  if (!who) return who;
-  if (!who->may(what.what)) return who->refusal(what.what);
-  if (!what.queue.empty() && !who->may(what.what, what.queue)) {
-    return who->refusal(what.what, what.queue);
+  auto caller = authenticate(text, now);
+  if (!caller) return caller;
+  if (!caller->may(permission.required)) return caller->refusal(permission.required);
+  if (!permission.queue.empty() && !caller->may(permission.required, permission.queue)) {
+    return caller->refusal(permission.required, permission.queue);
   }
-  return who;
+  return caller;
 }
 
 }  // namespace sluice::jobs

@@ -6,7 +6,7 @@
 namespace sluice::jobs::token_test {
 namespace {
 
-TEST(RoleSet, AdminHasTheOthersInIt) {
+TEST(RoleSet, AdminIncludesTheOtherRoles) {
   const role_set admin = {role::admin};
   for (const role r : all_roles) EXPECT_TRUE(admin.allows(r));
   EXPECT_FALSE(admin.names(role::push));
@@ -18,7 +18,7 @@ TEST(RoleSet, AdminHasTheOthersInIt) {
   EXPECT_EQ(to_string(some), "push, read");
 }
 
-TEST(Role, IsKnownByItsWord) {
+TEST(Role, IsFoundByItsName) {
   for (const role r : all_roles) EXPECT_EQ(role_from(to_string(r)), r);
   EXPECT_EQ(role_from("root"), std::nullopt);
   EXPECT_EQ(role_from("Push"), std::nullopt);
@@ -28,7 +28,7 @@ TEST(Token, WithoutQueuesCoversAll) {
   EXPECT_TRUE(token{}.covers("anything"));
 }
 
-TEST(Token, CoversNamesAndBeginningsOfNames) {
+TEST(Token, CoversNamesAndPrefixes) {
   token t;
   t.queues = {"reports", "mail-*"};
   EXPECT_TRUE(t.covers("reports"));
@@ -41,7 +41,7 @@ TEST(Token, CoversNamesAndBeginningsOfNames) {
   EXPECT_TRUE(t.covers("anything"));
 }
 
-TEST(QueuePattern, HasItsStarAtTheEnd) {
+TEST(QueuePattern, MayHaveAStarAtTheEndOnly) {
   for (const char* good : {"a", "mail-*", "*", "team/a:*"}) {
     EXPECT_TRUE(validate_queue_pattern(good)) << good;
   }

@@ -9,21 +9,21 @@
 
 namespace sluice::jobs::cli {
 
-int run(const backup_arguments& what, const console& to) {
-  progress_bar bar(to, {.doing = "copying", .unit = "B", .quiet = what.quiet});
-  const auto copied = backup_store(store_file(what.data), what.file, [&](const backup_progress& p) {
+int run(const backup_arguments& args, const console& io) {
+  progress_bar bar(io, {.doing = "copying", .unit = "B", .quiet = args.quiet});
+  const auto copied = backup_store(store_file(args.data), args.file, [&](const backup_progress& p) {
     bar.set_total(p.total_bytes);
     bar.at(p.done_bytes);
   });
   bar.finish();
-  if (!copied) return static_cast<int>(to.complain(copied.error()));
-  if (what.json) {
+  if (!copied) return static_cast<int>(io.complain(copied.error()));
+  if (args.json) {
     std::string text;
     json::json_writer out(text);
-    out.begin_object().key("file").value(what.file).key("bytes").value(*copied).end_object();
-    to.line(text);
+    out.begin_object().key("file").value(args.file).key("bytes").value(*copied).end_object();
+    io.line(text);
   } else {
-    to.line(byte_size(*copied) + " copied to " + what.file + " in " + about(bar.took()));
+    io.line(byte_size(*copied) + " copied to " + args.file + " in " + short_duration(bar.took()));
   }
   return static_cast<int>(exit_code::ok);
 }

@@ -36,13 +36,13 @@ std::string title_of(const batch_info& b, const text_style& style) {
          coloured_state(b, style);
 }
 
-void print_one(const batch_info& b, const console& to) {
-  const text_style& style = to.style();
+void print_one(const batch_info& b, const console& io) {
+  const text_style& style = io.style();
   const unix_time now = real_time().now();
-  to.line(title_of(b, style));
+  io.line(title_of(b, style));
   const auto row = [&](std::string name, const std::string& value) {
     name.append(12 - name.size(), ' ');
-    to.line("  " + style.faint(name) + value);
+    io.line("  " + style.faint(name) + value);
   };
   row("jobs", grouped(b.total - b.pending) + " of " + grouped(b.total) + " have ended" +
                   (b.failed > 0 ? ", " + grouped(b.failed) + " of them dead or cancelled" : ""));
@@ -55,21 +55,21 @@ void print_one(const batch_info& b, const console& to) {
   }
 }
 
-exit_code show(const result<batch_info>& b, const batch_arguments& what, const console& to) {
-  if (!b) return to.complain(b.error());
-  if (what.to.json) {
-    to.line(json::to_json(*b));
+exit_code show(const result<batch_info>& b, const batch_arguments& args, const console& io) {
+  if (!b) return io.complain(b.error());
+  if (args.server.json) {
+    io.line(json::to_json(*b));
   } else {
-    print_one(*b, to);
+    print_one(*b, io);
   }
   return exit_code::ok;
 }
 
-// Looks once a second for the bar's sake, and hears of the end at once.
+// Polls once a second for the progress bar, and returns at once at the end.
 result<batch_info> wait_for_end(client& server, job_id id, milliseconds wait, bool quiet,
-                                const console& to) {
+                                const console& io) {
   const deadline until = deadline::after(wait);
-  progress_bar bar(to, {.doing = "batch " + std::to_string(id), .unit = "jobs", .quiet = quiet});
+  progress_bar bar(io, {.doing = "batch " + std::to_string(id), .unit = "jobs", .quiet = quiet});
   event_request ends{.batch = id, .types = {event_type::batch_done, event_type::batch_failed}};
   for (;;) {
     auto now = server.get_batch(id);
@@ -93,49 +93,49 @@ result<batch_info> wait_for_end(client& server, job_id id, milliseconds wait, bo
   }
 }
 
-exit_code show_end(client& server, job_id id, const batch_arguments& what, const console& to) {
-  const auto end = wait_for_end(server, id, *what.wait, what.quiet, to);
-  const exit_code code = show(end, what, to);
+exit_code show_end(client& server, job_id id, const batch_arguments& args, const console& io) {
+  const auto end = wait_for_end(server, id, *args.wait, args.quiet, io);
+  const exit_code code = show(end, args, io);
   if (code != exit_code::ok) return code;
   return end->failed == 0 ? exit_code::ok : exit_code::failed;
 }
 
-exit_code create(client& server, const batch_arguments& what, const console& to) {
+exit_code create(client& server, const batch_arguments& args, const console& io) {
   const auto text =
-      what.file == "-" ? to.read_all(file_bytes_max) : read_file(what.file, file_bytes_max);
-  if (!text) return to.complain(text.error());
+      args.file == "-" ? io.read_all(file_bytes_max) : read_file(args.file, file_bytes_max);
+  if (!text) return io.complain(text.error());
   auto spec = json::read<batch_spec>(*text, {.now = real_time().after(milliseconds(0))});
   if (!spec) {
-    return to.complain(exit_code_for(spec.error().code), what.file + ": " + spec.error().message);
+    return io.complain(exit_code_for(spec.error().code), args.file + ": " + spec.error().message);
   }
   if (const auto valid = validate(*spec); !valid) {
-    return to.complain(exit_code_for(valid.error().code), what.file + ": " + valid.error().message);
+    return io.complain(exit_code_for(valid.error().code), args.file + ": " + valid.error().message);
   }
   const auto pushed = server.push_batch(std::move(*spec));
-  if (!pushed) return to.complain(pushed.error());
-  if (what.to.json) {
-    to.line(json::to_json(*pushed));
-  } else if (what.quiet) {
-    to.line(std::to_string(pushed->id));
+  if (!pushed) return io.complain(pushed.error());
+  if (args.server.json) {
+    io.line(json::to_json(*pushed));
+  } else if (args.quiet) {
+    io.line(std::to_string(pushed->id));
   } else {
-    to.line("batch " + std::to_string(pushed->id) + " with " +
+    io.line("batch " + std::to_string(pushed->id) + " with " +
             counted(pushed->jobs.size(), "job", "jobs") + " pushed");
   }
-  if (!what.wait) return exit_code::ok;
-  // Whoever waits for the end wants to read the id before it.
-  if (const auto out = to.flush(); !out) return to.complain(out.error());
-  return show_end(server, pushed->id, what, to);
+  if (!args.wait) return exit_code::ok;
+  // Prints the id before waiting for the end.
+  if (const auto out = io.flush(); !out) return io.complain(out.error());
+  return show_end(server, pushed->id, args, io);
 }
 
-exit_code list(client& server, const batch_arguments& what, const console& to) {
-  const auto page = server.batches(what.after, what.limit);
-  if (!page) return to.complain(page.error());
-  if (what.to.json) {
-    to.line(json::to_json(*page));
+exit_code list(client& server, const batch_arguments& args, const console& io) {
+  const auto page = server.batches(args.after, args.limit);
+  if (!page) return io.complain(page.error());
+  if (args.server.json) {
+    io.line(json::to_json(*page));
     return exit_code::ok;
   }
   if (page->batches.empty()) {
-    to.note("no batches");
+    io.note("no batches");
     return exit_code::ok;
   }
   constexpr auto right = table::align::right;
@@ -151,12 +151,12 @@ exit_code list(client& server, const batch_arguments& what, const console& to) {
     t.add({std::to_string(b.id), shortened(b.name, 40), std::string(to_string(b.state())),
            grouped(b.total), grouped(b.pending), grouped(b.failed), ago(b.created_at, now)});
   }
-  to.print(t.text(to.style()));
-  if (page->cursor) to.note("there are more: --after " + std::to_string(*page->cursor));
+  io.print(t.text(io.style()));
+  if (page->cursor) io.note("there are more; use --after " + std::to_string(*page->cursor));
   return exit_code::ok;
 }
 
-// As many as `most`; with a cursor when there are more.
+// Returns up to `most` jobs, with a cursor if there are more.
 result<job_page> jobs_of(client& server, job_id batch, job_id after, std::size_t most) {
   job_page all;
   list_request next{.batch = batch, .after = after, .limit = std::min(most, page_max)};
@@ -171,12 +171,12 @@ result<job_page> jobs_of(client& server, job_id batch, job_id after, std::size_t
   }
 }
 
-exit_code list_jobs(client& server, const batch_arguments& what, const console& to) {
-  if (const auto b = server.get_batch(what.id); !b) return to.complain(b.error());
-  const auto page = jobs_of(server, what.id, what.after, what.limit);
-  if (!page) return to.complain(page.error());
-  if (what.to.json) {
-    to.line(json::to_json(*page));
+exit_code list_jobs(client& server, const batch_arguments& args, const console& io) {
+  if (const auto b = server.get_batch(args.id); !b) return io.complain(b.error());
+  const auto page = jobs_of(server, args.id, args.after, args.limit);
+  if (!page) return io.complain(page.error());
+  if (args.server.json) {
+    io.line(json::to_json(*page));
     return exit_code::ok;
   }
   constexpr auto right = table::align::right;
@@ -186,79 +186,79 @@ exit_code list_jobs(client& server, const batch_arguments& what, const console& 
            std::string(to_string(j.state)), std::to_string(j.attempts),
            j.errors.empty() ? "" : shortened(j.errors.back().message, 48)});
   }
-  to.print(t.text(to.style()));
-  if (page->cursor) to.note("there are more: --after " + std::to_string(*page->cursor));
+  io.print(t.text(io.style()));
+  if (page->cursor) io.note("there are more; use --after " + std::to_string(*page->cursor));
   return exit_code::ok;
 }
 
-exit_code graph(client& server, const batch_arguments& what, const console& to) {
-  const auto b = server.get_batch(what.id);
-  if (!b) return to.complain(b.error());
-  const auto page = jobs_of(server, what.id, 0, graph_jobs_max);
-  if (!page) return to.complain(page.error());
-  if (what.to.json) {
-    to.line(json::to_json(*page));
+exit_code graph(client& server, const batch_arguments& args, const console& io) {
+  const auto b = server.get_batch(args.id);
+  if (!b) return io.complain(b.error());
+  const auto page = jobs_of(server, args.id, 0, graph_jobs_max);
+  if (!page) return io.complain(page.error());
+  if (args.server.json) {
+    io.line(json::to_json(*page));
     return exit_code::ok;
   }
-  to.line(title_of(*b, to.style()));
-  to.print(batch_graph(page->jobs, to.style()));
+  io.line(title_of(*b, io.style()));
+  io.print(batch_graph(page->jobs, io.style()));
   if (page->jobs.size() < b->total && !page->cursor) {
-    to.note(counted(b->total - page->jobs.size(), "job is", "jobs are") +
+    io.note(counted(b->total - page->jobs.size(), "job is", "jobs are") +
             " no longer kept: keep done jobs with 'sluice queues set NAME --keep-done'");
   }
-  if (page->cursor) to.note("only the first " + grouped(graph_jobs_max) + " jobs are drawn");
+  if (page->cursor) io.note("only the first " + grouped(graph_jobs_max) + " jobs are drawn");
   return exit_code::ok;
 }
 
-exit_code cancel(client& server, const batch_arguments& what, const console& to) {
-  if (!what.yes && to.is_interactive()) {
-    const auto b = server.get_batch(what.id);
-    if (!b) return to.complain(b.error());
-    if (!to.confirms("Call off the " + counted(b->pending, "job", "jobs") + " of batch " +
-                     std::to_string(what.id) + " that have not ended?")) {
-      return to.complain(exit_code::failed, "nothing was cancelled");
+exit_code cancel(client& server, const batch_arguments& args, const console& io) {
+  if (!args.yes && io.is_interactive()) {
+    const auto b = server.get_batch(args.id);
+    if (!b) return io.complain(b.error());
+    if (!io.confirms("Cancel the " + counted(b->pending, "job", "jobs") + " of batch " +
+                     std::to_string(args.id) + " that have not ended?")) {
+      return io.complain(exit_code::failed, "not confirmed: nothing was cancelled");
     }
   }
-  const auto cancelled = server.cancel_batch(what.id);
-  if (!cancelled) return to.complain(cancelled.error());
-  to.line(what.to.json ? json::to_json(json::cancel_receipt{*cancelled})
-                       : counted(*cancelled, "job", "jobs") + " cancelled");
+  const auto cancelled = server.cancel_batch(args.id);
+  if (!cancelled) return io.complain(cancelled.error());
+  io.line(args.server.json ? json::to_json(json::cancel_receipt{*cancelled})
+                           : counted(*cancelled, "job", "jobs") + " cancelled");
   return exit_code::ok;
 }
 
-exit_code retry(client& server, const batch_arguments& what, const console& to) {
-  const auto retried = server.retry_batch(what.id);
-  if (!retried) return to.complain(retried.error());
-  to.line(what.to.json ? json::to_json(json::retry_receipt{*retried})
-                       : counted(*retried, "job", "jobs") + " ready again");
+exit_code retry(client& server, const batch_arguments& args, const console& io) {
+  const auto retried = server.retry_batch(args.id);
+  if (!retried) return io.complain(retried.error());
+  io.line(args.server.json ? json::to_json(json::retry_receipt{*retried})
+                           : counted(*retried, "job", "jobs") + " ready again");
   return exit_code::ok;
 }
 
 }  // namespace
 
-int run(const batch_arguments& what, const console& to) {
+int run(const batch_arguments& args, const console& io) {
   using action = batch_arguments::action;
-  return with_client(what.to, to, [&](client& server) {
-    switch (what.what) {
+  return with_client(args.server, io, [&](client& server) {
+    switch (args.operation) {
       case action::list:
-        return list(server, what, to);
+        return list(server, args, io);
       case action::create:
-        return create(server, what, to);
+        return create(server, args, io);
       case action::show:
-        return what.wait ? show_end(server, what.id, what, to)
-                         : show(server.get_batch(what.id), what, to);
+        return args.wait ? show_end(server, args.id, args, io)
+                         : show(server.get_batch(args.id), args, io);
       case action::jobs:
-        return list_jobs(server, what, to);
+        return list_jobs(server, args, io);
       case action::graph:
-        return graph(server, what, to);
+        return graph(server, args, io);
       case action::close:
-        return show(server.close_batch(what.id), what, to);
+        return show(server.close_batch(args.id), args, io);
       case action::cancel:
-        return cancel(server, what, to);
+        return cancel(server, args, io);
       case action::retry:
         break;
     }
-    return retry(server, what, to);
+    return retry(server, args, io);
   });
 }
 

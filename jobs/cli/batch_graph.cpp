@@ -9,9 +9,9 @@ namespace sluice::jobs::cli {
 namespace {
 
 struct node {
-  const job* it = nullptr;
+  const job* item = nullptr;
   std::size_t depth = 0;
-  std::vector<job_id> below;  // those drawn under it
+  std::vector<job_id> below;  // drawn under this job
   bool is_placed = false;
 };
 
@@ -22,7 +22,7 @@ std::string name_of(const job& j) {
 class drawing {
  public:
   explicit drawing(const std::vector<job>& jobs) {
-    for (const job& j : jobs) nodes_[j.id].it = &j;
+    for (const job& j : jobs) nodes_[j.id].item = &j;
     place();
   }
 
@@ -35,9 +35,9 @@ class drawing {
     std::string text;
     for (const row& r : rows_) {
       std::string line = r.title + std::string(width - width_of(r.title) + 2, ' ');
-      line += coloured(r.it->state, style);
+      line += coloured(r.item->state, style);
       if (!r.waits_for.empty()) {
-        line += std::string(11 - std::min<std::size_t>(10, to_string(r.it->state).size()), ' ');
+        line += std::string(11 - std::min<std::size_t>(10, to_string(r.item->state).size()), ' ');
         line += style.faint("after " + r.waits_for);
       }
       text += line + "\n";
@@ -49,17 +49,17 @@ class drawing {
   struct row {
     std::string title;
     std::string waits_for;
-    const job* it = nullptr;
+    const job* item = nullptr;
   };
 
-  // Round by round, those whose dependencies have a place. What is left would be a cycle, which the
-  // server does not take; it gets a place all the same.
+  // Places jobs round by round, after all their dependencies. A cycle, which no server accepts, is
+  // placed at the top.
   void place() {
     std::size_t left = nodes_.size();
     while (left > 0) {
       std::size_t placed = 0;
       for (auto& [id, n] : nodes_) {
-        if (n.is_placed || !are_placed(*n.it)) continue;
+        if (n.is_placed || !are_placed(*n.item)) continue;
         set_place(id, n);
         ++placed;
       }
@@ -80,7 +80,7 @@ class drawing {
 
   void set_place(job_id id, node& n) {
     node* last = nullptr;
-    for (const dependency& d : n.it->spec.after) {
+    for (const dependency& d : n.item->spec.after) {
       const auto found = nodes_.find(d.on);
       if (found == nodes_.end()) continue;
       if (last == nullptr || found->second.depth >= last->depth) last = &found->second;
@@ -95,8 +95,8 @@ class drawing {
     const node& n = nodes_.at(id);
     std::string title;
     if (indent > 0) title = std::string((indent - 1) * 3 + 2, ' ') + "`- ";
-    title += std::to_string(id) + " " + shortened(name_of(*n.it), 40);
-    rows_.push_back({std::move(title), waits_for(*n.it), n.it});
+    title += std::to_string(id) + " " + shortened(name_of(*n.item), 40);
+    rows_.push_back({std::move(title), waits_for(*n.item), n.item});
     for (const job_id under : n.below) draw(under, indent + 1);
   }
 
@@ -108,7 +108,7 @@ class drawing {
       if (++named > names_max) break;
       const auto found = nodes_.find(d.on);
       text += text.empty() ? "" : ", ";
-      text += found == nodes_.end() ? std::to_string(d.on) : name_of(*found->second.it);
+      text += found == nodes_.end() ? std::to_string(d.on) : name_of(*found->second.item);
       if (d.when != after_when::success) text += ":" + std::string(to_string(d.when));
     }
     if (j.spec.after.size() > names_max) {

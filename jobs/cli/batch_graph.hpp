@@ -1,6 +1,6 @@
 #pragma once
 
-// Which jobs of a batch wait for which, as lines: each job below the last of those it waits for.
+// Draws the dependencies of a batch's jobs as lines: each job below the last job it waits for.
 //
 //     8 flight           done
 //     9 hotel            done
@@ -14,8 +14,8 @@
 
 namespace sluice::jobs::cli {
 
-// Jobs by id, as a list gives them. Every job has one line, whatever waits for what; one that waits
-// for jobs that are not among these says so.
+// `jobs` must be ordered by id. Returns one line per job, also if dependencies are circular; a job
+// that waits for jobs outside `jobs` is marked.
 std::string batch_graph(const std::vector<job>& jobs, const text_style& style);
 
 }  // namespace sluice::jobs::cli

@@ -1,4 +1,4 @@
-// Workflows as lines.
+// Drawings of workflows.
 #include "jobs/cli/batch_graph.hpp"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ job step(job_id id, std::string name, job_state state, std::vector<dependency> a
   return j;
 }
 
-TEST(BatchGraph, DrawsEachJobBelowTheLastThatItWaitsFor) {
+TEST(BatchGraph, DrawsEachJobBelowItsLastDependency) {
   const std::vector<job> jobs = {step(8, "flight", job_state::done),
                                  step(9, "hotel", job_state::running),
                                  step(10, "mail", job_state::held, {{.on = 8}, {.on = 9}}),
@@ -32,7 +32,7 @@ TEST(BatchGraph, DrawsEachJobBelowTheLastThatItWaitsFor) {
             "     `- 11 bill  held       after mail\n");
 }
 
-TEST(BatchGraph, SaysOnWhatEndAndNamesJobsThatAreNotThere) {
+TEST(BatchGraph, ShowsTheConditionAndMissingJobs) {
   const std::vector<job> jobs = {
       step(8, "", job_state::dead),
       step(9, "tidy", job_state::ready, {{.on = 8, .when = after_when::end}, {.on = 3}})};
@@ -41,7 +41,7 @@ TEST(BatchGraph, SaysOnWhatEndAndNamesJobsThatAreNotThere) {
             "  `- 9 tidy  ready      after k:end, 3\n");
 }
 
-TEST(BatchGraph, HasALineForEveryJobWhateverWaitsForWhat) {
+TEST(BatchGraph, HasALineForEveryJob) {
   std::vector<job> jobs;
   for (job_id id = 1; id <= 200; ++id) {
     std::vector<dependency> after;
@@ -50,7 +50,7 @@ TEST(BatchGraph, HasALineForEveryJobWhateverWaitsForWhat) {
     }
     jobs.push_back(step(id, "s" + std::to_string(id), job_state::held, after));
   }
-  // No server takes a cycle; if one told of one, it would still be shown.
+  // No server accepts a cycle, but it must not break the drawing.
   jobs.push_back(step(300, "a", job_state::held, {{.on = 301}}));
   jobs.push_back(step(301, "b", job_state::held, {{.on = 300}}));
   const std::string text = batch_graph(jobs, {});

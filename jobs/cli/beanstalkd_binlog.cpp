@@ -10,7 +10,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// binlog.1, binlog.2 ...
+// Matches binlog.1, binlog.2 and so on.
 bool is_binlog(std::string_view name) {
   constexpr std::string_view prefix = "binlog.";
   if (!name.starts_with(prefix) || name.size() == prefix.size()) return false;
@@ -25,11 +25,12 @@ void_result check_no_binlog(const std::string& folder) {
   for (fs::directory_iterator at(folder, ec), end; !ec && at != end; at.increment(ec)) {
     const std::string name = at->path().filename().string();
     if (!is_binlog(name)) continue;
-    return error{error_code::wrong_state,
-                 "the folder " + folder + " has a binlog of beanstalkd (" + name +
-                     "), and jobs in it cannot be read here: start beanstalkd on it once more and "
-                     "drain it, or name another folder with -b; when it is drained, or to go on "
-                     "without those jobs, move the files binlog.* away"};
+    return error{
+        error_code::wrong_state,
+        "the folder " + folder + " has a binlog of beanstalkd (" + name +
+            "), whose jobs cannot be read: start beanstalkd on the folder and drain it, or "
+            "use another folder with -b; to start here without these jobs, or after "
+            "draining, move the files binlog.* away"};
   }
   return done{};
 }

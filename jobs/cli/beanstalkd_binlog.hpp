@@ -1,7 +1,7 @@
 #pragma once
 
-// A folder that beanstalkd keeps its jobs in is not read by anything here, and a server that
-// started on it would leave them behind without a word.
+// Detects a binlog of beanstalkd in a data folder. The server cannot read it, and would silently
+// ignore its jobs.
 //
 //     if (auto free = check_no_binlog(folder); !free) return complain(free.error());
 
@@ -11,8 +11,8 @@
 
 namespace sluice::jobs::cli {
 
-// wrong_state: a binlog of beanstalkd is there; says which file, and what to do. A folder that is
-// not there, or cannot be read, has none.
+// Fails with `wrong_state` if the folder has a binlog; the message names the file and what to do.
+// Succeeds if the folder does not exist or cannot be read.
 void_result check_no_binlog(const std::string& folder);
 
 }  // namespace sluice::jobs::cli

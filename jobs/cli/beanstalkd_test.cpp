@@ -39,7 +39,7 @@ std::variant<arguments, no_command> parse(std::vector<const char*> words) {
   return parse_arguments(static_cast<int>(words.size()), words.data());
 }
 
-serve_arguments asked(std::vector<const char*> words) {
+serve_arguments parse_serve(std::vector<const char*> words) {
   const auto parsed = parse(std::move(words));
   if (const auto* none = std::get_if<no_command>(&parsed)) {
     ADD_FAILURE() << none->text;
@@ -49,10 +49,10 @@ serve_arguments asked(std::vector<const char*> words) {
 }
 
 server_options options(std::vector<const char*> words) {
-  return asked(std::move(words)).server;
+  return parse_serve(std::move(words)).server;
 }
 
-// Its port, once it listens.
+// Returns the port once the server listens.
 std::uint16_t port_in(const std::string& file, const program& of) {
   eventually([&] { return !text_of(file).empty() || of.has_ended(); }, "a server that listens");
   const std::string text = text_of(file);
@@ -60,19 +60,19 @@ std::uint16_t port_in(const std::string& file, const program& of) {
   return text.empty() ? std::uint16_t{0} : static_cast<std::uint16_t>(std::stoul(text.substr(10)));
 }
 
-TEST(Beanstalkd, ListensOnThisMachineAndKeepsJobsInMemoryUnlessItIsTold) {
-  const auto it = asked({});
-  EXPECT_EQ(it.server.beanstalk.listen, (listen_address{"127.0.0.1", 11300}));
-  EXPECT_TRUE(it.server.memory);
-  EXPECT_FALSE(it.server.serves_http);
-  EXPECT_FALSE(it.server.faktory.is_on());
-  EXPECT_FALSE(it.server.beanstalk.open);
-  EXPECT_EQ(it.server.beanstalk.job_bytes_max, 65'535U);
-  EXPECT_EQ(it.server.log.level, log_level::warn);
-  EXPECT_TRUE(it.quiet);
+TEST(Beanstalkd, ListensOnLoopbackAndKeepsJobsInMemoryByDefault) {
+  const auto args = parse_serve({});
+  EXPECT_EQ(args.server.beanstalk.listen, (listen_address{"127.0.0.1", 11300}));
+  EXPECT_TRUE(args.server.memory);
+  EXPECT_FALSE(args.server.serves_http);
+  EXPECT_FALSE(args.server.faktory.is_on());
+  EXPECT_FALSE(args.server.beanstalk.open);
+  EXPECT_EQ(args.server.beanstalk.job_bytes_max, 65'535U);
+  EXPECT_EQ(args.server.log.level, log_level::warn);
+  EXPECT_TRUE(args.quiet);
 }
 
-TEST(Beanstalkd, TakesAnAddressBeyondThisMachineForADecision) {
+TEST(Beanstalkd, AcceptsAnAddressBeyondLoopback) {
   EXPECT_EQ(options({"-l", "0.0.0.0", "-p", "11301"}).beanstalk.listen,
             (listen_address{"0.0.0.0", 11301}));
   EXPECT_TRUE(options({"-l0.0.0.0"}).beanstalk.open);
@@ -84,18 +84,18 @@ TEST(Beanstalkd, TakesAnAddressBeyondThisMachineForADecision) {
   EXPECT_TRUE(std::holds_alternative<no_command>(parse({"-l", "nowhere.example.com"})));
 }
 
-TEST(Beanstalkd, SyncsAsItIsTold) {
-  const auto usual = options({"-b", "/some/where"});
-  EXPECT_FALSE(usual.memory);
-  EXPECT_EQ(usual.data, "/some/where");
-  EXPECT_EQ(usual.sync, sync_mode::interval);
-  EXPECT_EQ(usual.sync_interval, 50ms);
+TEST(Beanstalkd, SyncsAsConfigured) {
+  const auto defaults = options({"-b", "/some/where"});
+  EXPECT_FALSE(defaults.memory);
+  EXPECT_EQ(defaults.data, "/some/where");
+  EXPECT_EQ(defaults.sync, sync_mode::interval);
+  EXPECT_EQ(defaults.sync_interval, 50ms);
   EXPECT_EQ(options({"-b", "/x", "-f0"}).sync, sync_mode::full);
   EXPECT_EQ(options({"-b", "/x", "-f", "250"}).sync_interval, 250ms);
   EXPECT_EQ(options({"-b", "/x", "-F"}).sync, sync_mode::off);
 }
 
-TEST(Beanstalkd, SyncsAsTheLastFlagAboutItSays) {
+TEST(Beanstalkd, AppliesTheLastFlagAboutSyncs) {
   EXPECT_EQ(options({"-b", "/x", "-F", "-f", "0"}).sync, sync_mode::full);
   EXPECT_EQ(options({"-b", "/x", "-F", "-f0"}).sync, sync_mode::full);
   EXPECT_EQ(options({"-b", "/x", "-F", "-f", "250"}).sync, sync_mode::interval);
@@ -106,11 +106,11 @@ TEST(Beanstalkd, SyncsAsTheLastFlagAboutItSays) {
 }
 
 TEST(Beanstalkd, TakesTheOtherFlags) {
-  const auto it = asked({"-z", "131072", "-s", "4096", "-c", "-n", "-u", "nobody", "-V"});
-  EXPECT_EQ(it.server.beanstalk.job_bytes_max, 131'072U);
-  EXPECT_EQ(it.server.beanstalk.binlog_max, 4096U);
-  EXPECT_EQ(it.user, "nobody");
-  EXPECT_EQ(it.server.log.level, log_level::info);
+  const auto args = parse_serve({"-z", "131072", "-s", "4096", "-c", "-n", "-u", "nobody", "-V"});
+  EXPECT_EQ(args.server.beanstalk.job_bytes_max, 131'072U);
+  EXPECT_EQ(args.server.beanstalk.binlog_max, 4096U);
+  EXPECT_EQ(args.user, "nobody");
+  EXPECT_EQ(args.server.log.level, log_level::info);
   EXPECT_EQ(options({"-VV"}).log.level, log_level::debug);
   EXPECT_EQ(options({"-p1", "-p", "2"}).beanstalk.listen->port, 2) << "the last one";
   const auto http = options({"--http", ":8000"});
@@ -118,14 +118,14 @@ TEST(Beanstalkd, TakesTheOtherFlags) {
   EXPECT_EQ(http.listen, (listen_address{"127.0.0.1", 8000}));
   const auto version = parse({"-v"});
   EXPECT_TRUE(std::holds_alternative<version_arguments>(std::get<arguments>(version)));
-  EXPECT_EQ(options({"-z", "0"}).beanstalk.job_bytes_max, 0U) << "empty jobs alone";
+  EXPECT_EQ(options({"-z", "0"}).beanstalk.job_bytes_max, 0U) << "empty jobs only";
   EXPECT_TRUE(std::holds_alternative<no_command>(parse({"-x"})));
 }
 
-TEST(Beanstalkd, TakesALargerJobThanThereCanBeForTheLargest) {
-  const auto it = options({"-l", "127.0.0.1", "-z", "4194304"});
-  EXPECT_EQ(it.beanstalk.job_bytes_max, 4'194'304U);
-  EXPECT_TRUE(it.warnings.empty());
+TEST(Beanstalkd, ReducesATooLargeJobSizeToTheLargest) {
+  const auto args = options({"-l", "127.0.0.1", "-z", "4194304"});
+  EXPECT_EQ(args.beanstalk.job_bytes_max, 4'194'304U);
+  EXPECT_TRUE(args.warnings.empty());
   for (const char* more : {"4194305", "1073741824"}) {
     const auto capped = options({"-l", "127.0.0.1", "-z", more});
     EXPECT_EQ(capped.beanstalk.job_bytes_max, 4'194'304U);
@@ -134,10 +134,10 @@ TEST(Beanstalkd, TakesALargerJobThanThereCanBeForTheLargest) {
   }
 }
 
-TEST(Beanstalkd, TakesALongerTimeBetweenSyncsThanThereCanBeForTheLongest) {
-  const auto it = options({"-l", "127.0.0.1", "-b", "/x", "-f", "3600000"});
-  EXPECT_EQ(it.sync_interval, 1h);
-  EXPECT_TRUE(it.warnings.empty());
+TEST(Beanstalkd, ReducesATooLongSyncIntervalToTheLongest) {
+  const auto args = options({"-l", "127.0.0.1", "-b", "/x", "-f", "3600000"});
+  EXPECT_EQ(args.sync_interval, 1h);
+  EXPECT_TRUE(args.warnings.empty());
   const auto capped = options({"-l", "127.0.0.1", "-b", "/x", "-f", "86400000"});
   EXPECT_EQ(capped.sync, sync_mode::interval);
   EXPECT_EQ(capped.sync_interval, 1h);
@@ -145,19 +145,19 @@ TEST(Beanstalkd, TakesALongerTimeBetweenSyncsThanThereCanBeForTheLongest) {
   EXPECT_NE(capped.warnings[0].find("-f 86400000"), std::string::npos) << capped.warnings[0];
 }
 
-TEST(Beanstalkd, TakesEmptyJobsAloneWhenNoneMayHaveABody) {
+TEST(Beanstalkd, AcceptsOnlyEmptyJobsWithASizeOfZero) {
   const temporary_folder folder;
   const std::string file = folder.file("port");
   program server({"beanstalkd", "-p", "0", "-z", "0", "--port-file", file});
-  socket_wire to(port_in(file, server));
-  to.send("put 0 0 60 1\r\nx\r\nput 0 0 60 0\r\n\r\n");
-  EXPECT_EQ(to.line(), "JOB_TOO_BIG");
-  EXPECT_EQ(to.line(), "INSERTED 1");
+  socket_wire wire(port_in(file, server));
+  wire.send("put 0 0 60 1\r\nx\r\nput 0 0 60 0\r\n\r\n");
+  EXPECT_EQ(wire.line(), "JOB_TOO_BIG");
+  EXPECT_EQ(wire.line(), "INSERTED 1");
 }
 
-TEST(Beanstalkd, WarnsOfWhatBeanstalkdWouldNotDo) {
+TEST(Beanstalkd, WarnsAboutDifferencesFromBeanstalkd) {
   const temporary_folder folder;
-  const auto said = [&](std::vector<std::string> more) {
+  const auto log_of = [&](std::vector<std::string> more) {
     const std::string file = folder.file("port");
     more.insert(more.begin(), {"beanstalkd", "-p", "0", "--port-file", file});
     program server(more);
@@ -166,16 +166,17 @@ TEST(Beanstalkd, WarnsOfWhatBeanstalkdWouldNotDo) {
     server.signal(SIGTERM);
     return server.wait().err;
   };
-  const std::string alone = " warn  listening on this machine alone; -l 0.0.0.0 for others\n";
-  const std::string usual = said({"-z", "5000000"});
-  EXPECT_NE(usual.find(alone), std::string::npos) << usual;
-  EXPECT_NE(usual.find(" warn  -z 5000000 is more "), std::string::npos) << usual;
-  const std::string told = said({"-l", "127.0.0.1"});
-  EXPECT_EQ(told.find("alone"), std::string::npos) << told;
-  EXPECT_EQ(told.find("-z"), std::string::npos) << told;
+  const std::string loopback_only =
+      " warn  listening on loopback only; use -l 0.0.0.0 for other machines\n";
+  const std::string defaults = log_of({"-z", "5000000"});
+  EXPECT_NE(defaults.find(loopback_only), std::string::npos) << defaults;
+  EXPECT_NE(defaults.find(" warn  -z 5000000 is larger "), std::string::npos) << defaults;
+  const std::string quiet = log_of({"-l", "127.0.0.1"});
+  EXPECT_EQ(quiet.find("loopback only"), std::string::npos) << quiet;
+  EXPECT_EQ(quiet.find("-z"), std::string::npos) << quiet;
 }
 
-TEST(Beanstalkd, IsWhatAProgramOfThatNameIs) {
+TEST(Beanstalkd, IsStartedByItsName) {
   const std::vector<const char*> words = {"/usr/local/bin/beanstalkd", "-p", "7"};
   const auto parsed = parse_arguments(static_cast<int>(words.size()), words.data());
   ASSERT_TRUE(std::holds_alternative<arguments>(parsed));
@@ -190,16 +191,16 @@ TEST(Beanstalkd, IsWhatAProgramOfThatNameIs) {
   EXPECT_TRUE(end.out.starts_with("sluice ")) << end.out;
 }
 
-TEST(Beanstalkd, KeepsJobsInItsFolderAndSaysNothing) {
+TEST(Beanstalkd, KeepsJobsInItsFolderAndLogsNothing) {
   const temporary_folder folder;
   const std::string file = folder.file("port");
   const std::vector<std::string> words = {"beanstalkd",        "-p",  "0",           "-b",
                                           folder.file("data"), "-f0", "--port-file", file};
   {
     program server(words);
-    socket_wire to(port_in(file, server));
-    to.send("put 7 0 60 5\r\nhello\r\n");
-    EXPECT_TRUE(to.line().starts_with("INSERTED "));
+    socket_wire wire(port_in(file, server));
+    wire.send("put 7 0 60 5\r\nhello\r\n");
+    EXPECT_TRUE(wire.line().starts_with("INSERTED "));
     server.signal(SIGTERM);
     const ended end = server.wait();
     EXPECT_EQ(end.code, 0);
@@ -208,13 +209,13 @@ TEST(Beanstalkd, KeepsJobsInItsFolderAndSaysNothing) {
   }
   ASSERT_EQ(::unlink(file.c_str()), 0);
   program server(words);
-  socket_wire to(port_in(file, server));
-  to.send("reserve-with-timeout 5\r\n");
-  EXPECT_TRUE(to.line().starts_with("RESERVED "));
-  EXPECT_EQ(to.bytes(5), "hello");
+  socket_wire wire(port_in(file, server));
+  wire.send("reserve-with-timeout 5\r\n");
+  EXPECT_TRUE(wire.line().starts_with("RESERVED "));
+  EXPECT_EQ(wire.bytes(5), "hello");
 }
 
-// Its jobs would be left behind without a word.
+// Its jobs would be silently ignored.
 TEST(Beanstalkd, DoesNotStartOnABinlogOfBeanstalkd) {
   const temporary_folder folder;
   const std::string data = folder.file("data");
@@ -223,14 +224,14 @@ TEST(Beanstalkd, DoesNotStartOnABinlogOfBeanstalkd) {
   std::ofstream(binlog) << "jobs";
   const ended refused = run_sluice({"beanstalkd", "-p", "0", "-b", data});
   EXPECT_EQ(refused.code, 7) << refused.err;
-  for (const char* const told : {"binlog.12", "of beanstalkd", "drain", "another folder", "move"}) {
-    EXPECT_NE(refused.err.find(told), std::string::npos) << told << ": " << refused.err;
+  for (const char* const part : {"binlog.12", "of beanstalkd", "drain", "another folder", "move"}) {
+    EXPECT_NE(refused.err.find(part), std::string::npos) << part << ": " << refused.err;
   }
   EXPECT_NE(::access((data + "/jobs.db").c_str(), F_OK), 0);
   EXPECT_EQ(text_of(binlog), "jobs");
 
   ASSERT_EQ(::rename(binlog.c_str(), folder.file("binlog.12").c_str()), 0);
-  std::ofstream(data + "/binlog.old") << "is none of its names";
+  std::ofstream(data + "/binlog.old") << "is not a binlog name";
   const std::string file = folder.file("port");
   program server({"beanstalkd", "-p", "0", "-b", data, "--port-file", file});
   EXPECT_NE(port_in(file, server), 0);
@@ -240,10 +241,10 @@ TEST(Beanstalkd, EndsWithoutWaitingForWorkers) {
   const temporary_folder folder;
   const std::string file = folder.file("port");
   program server({"beanstalkd", "-p", "0", "-V", "--port-file", file});
-  socket_wire to(port_in(file, server));
-  to.send("put 7 0 600 1\r\nx\r\nreserve\r\n");
-  EXPECT_TRUE(to.line().starts_with("INSERTED "));
-  EXPECT_TRUE(to.line().starts_with("RESERVED "));
+  socket_wire wire(port_in(file, server));
+  wire.send("put 7 0 600 1\r\nx\r\nreserve\r\n");
+  EXPECT_TRUE(wire.line().starts_with("INSERTED "));
+  EXPECT_TRUE(wire.line().starts_with("RESERVED "));
   server.signal(SIGTERM);
   const ended end = server.wait();
   EXPECT_EQ(end.code, 0) << end.err;
@@ -255,20 +256,20 @@ TEST(Beanstalkd, DrainsOnASignalAndListensOnASocket) {
   const std::string path = folder.file("socket");
   program server({"beanstalkd", "-V", "-l", "unix:" + path});
   eventually([&] { return server.err().find("listening") != std::string::npos; });
-  socket_wire to(path);
-  ASSERT_TRUE(to.connected());
+  socket_wire wire(path);
+  ASSERT_TRUE(wire.connected());
   server.signal(SIGUSR1);
   eventually([&] { return server.err().find("draining") != std::string::npos; });
-  to.send("put 7 0 60 1\r\nx\r\n");
-  EXPECT_EQ(to.line(), "DRAINING");
+  wire.send("put 7 0 60 1\r\nx\r\n");
+  EXPECT_EQ(wire.line(), "DRAINING");
 }
 
-TEST(UserChange, IsNothingForTheUserThatItIsAndAnErrorForOneThatIsNot) {
+TEST(UserChange, DoesNothingForTheCurrentUserAndFailsForAnother) {
   const passwd* const me = ::getpwuid(::geteuid());
   if (me != nullptr) {
-    const auto mine = user_change::begin(me->pw_name);
-    ASSERT_TRUE(mine);
-    EXPECT_TRUE(mine->finish());
+    const auto unchanged = user_change::begin(me->pw_name);
+    ASSERT_TRUE(unchanged);
+    EXPECT_TRUE(unchanged->finish());
   }
   const auto none = user_change::begin("no-such-user-here");
   ASSERT_FALSE(none);
@@ -281,9 +282,9 @@ TEST(UserChange, IsNothingForTheUserThatItIsAndAnErrorForOneThatIsNot) {
   }
 }
 
-TEST(UserChange, IsForGoodWhenRootDoesIt) {
+TEST(UserChange, IsPermanentAsRoot) {
   if (::geteuid() != 0 || ::getpwnam("nobody") == nullptr) {
-    GTEST_SKIP() << "takes root and a user nobody";
+    GTEST_SKIP() << "needs root and a user nobody";
   }
   const temporary_folder folder;
   ASSERT_EQ(::chmod(folder.path().c_str(), 0755), 0);
@@ -299,7 +300,7 @@ TEST(UserChange, IsForGoodWhenRootDoesIt) {
   EXPECT_EQ(made.st_uid, nobody);
 }
 
-// A port of the system's that is free, and root may have; zero: all are taken.
+// Returns a free privileged port, or zero.
 std::uint16_t free_low_port() {
   for (std::uint16_t port = 1023; port > 511; --port) {
     const int probe = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -314,7 +315,7 @@ std::uint16_t free_low_port() {
   return 0;
 }
 
-// What the system says of the users of each thread of a process.
+// The user ids of each thread of a process, from /proc.
 std::set<std::string> users_of(pid_t process) {
   std::set<std::string> users;
   const std::string tasks = "/proc/" + std::to_string(process) + "/task";
@@ -329,9 +330,9 @@ std::set<std::string> users_of(pid_t process) {
   return users;
 }
 
-TEST(UserChange, ListensAsRootFirst) {
+TEST(UserChange, BindsAsRootFirst) {
   if (::geteuid() != 0 || ::getpwnam("nobody") == nullptr) {
-    GTEST_SKIP() << "takes root and a user nobody";
+    GTEST_SKIP() << "needs root and a user nobody";
   }
   const std::uint16_t port = free_low_port();
   ASSERT_NE(port, 0);
@@ -347,30 +348,31 @@ TEST(UserChange, ListensAsRootFirst) {
   eventually([&] { return server.has_ended() || users_of(server.pid()) == nobody_alone; },
              "a server that is nobody's in every thread");
   EXPECT_FALSE(server.has_ended()) << server.err();
-  socket_wire to(port);
-  to.send("put 7 0 60 1\r\nx\r\n");
-  EXPECT_EQ(to.line(), "INSERTED 1");
+  socket_wire wire(port);
+  wire.send("put 7 0 60 1\r\nx\r\n");
+  EXPECT_EQ(wire.line(), "INSERTED 1");
 }
 
-// The C library changes the threads by signals, and does not say when one could not be sent.
-TEST(UserChange, IsRefusedWhenAThreadWouldStayRoot) {
+// The C library changes the threads by signals, and does not report a signal that could not be
+// sent.
+TEST(UserChange, FailsIfAThreadWouldStayRoot) {
   if (::geteuid() != 0 || ::getpwnam("nobody") == nullptr) {
-    GTEST_SKIP() << "takes root and a user nobody";
+    GTEST_SKIP() << "needs root and a user nobody";
   }
-  rlimit usual{};
-  ASSERT_EQ(::getrlimit(RLIMIT_SIGPENDING, &usual), 0);
-  rlimit none = usual;
+  rlimit defaults{};
+  ASSERT_EQ(::getrlimit(RLIMIT_SIGPENDING, &defaults), 0);
+  rlimit none = defaults;
   none.rlim_cur = 0;
   ASSERT_EQ(::setrlimit(RLIMIT_SIGPENDING, &none), 0);
   program server({"beanstalkd", "-l", "127.0.0.1", "-p", "0", "-V", "-u", "nobody"});
-  ASSERT_EQ(::setrlimit(RLIMIT_SIGPENDING, &usual), 0);
+  ASSERT_EQ(::setrlimit(RLIMIT_SIGPENDING, &defaults), 0);
   eventually([&] { return server.has_ended(); }, "a server that does not serve as root");
-  EXPECT_NE(server.err().find("cannot become the user nobody"), std::string::npos) << server.err();
+  EXPECT_NE(server.err().find("cannot switch to user nobody"), std::string::npos) << server.err();
 }
 
-TEST(UserChange, MakesItsSocketWhereOnlyRootMayAndOwnsIt) {
+TEST(UserChange, CreatesAPrivilegedSocketAndOwnsIt) {
   if (::geteuid() != 0 || ::getpwnam("nobody") == nullptr) {
-    GTEST_SKIP() << "takes root and a user nobody";
+    GTEST_SKIP() << "needs root and a user nobody";
   }
   const temporary_folder folder;
   ASSERT_EQ(::chmod(folder.path().c_str(), 0755), 0);
@@ -382,8 +384,8 @@ TEST(UserChange, MakesItsSocketWhereOnlyRootMayAndOwnsIt) {
            (::stat(path.c_str(), &made) == 0 && made.st_uid == ::getpwnam("nobody")->pw_uid);
   });
   EXPECT_FALSE(server.has_ended()) << server.err();
-  socket_wire to(path);
-  EXPECT_TRUE(to.connected());
+  socket_wire wire(path);
+  EXPECT_TRUE(wire.connected());
 }
 
 }  // namespace

@@ -24,37 +24,37 @@ std::string to_json(const store_report& r, const std::string& file) {
 
 }  // namespace
 
-int run(const check_arguments& what, const console& to) {
-  const std::string file = store_file(what.path);
-  progress_bar bar(to, {.doing = "checking", .unit = "jobs", .quiet = what.quiet});
+int run(const check_arguments& args, const console& io) {
+  const std::string file = store_file(args.path);
+  progress_bar bar(io, {.doing = "checking", .unit = "jobs", .quiet = args.quiet});
   const auto report = check_store(file, [&](const check_progress& p) {
     bar.set_total(p.total);
-    bar.note(std::string(p.what));
+    bar.note(std::string(p.part));
     bar.at(p.done);
   });
   bar.finish();
-  if (!report) return static_cast<int>(to.complain(report.error()));
-  if (what.json) {
-    to.line(to_json(*report, file));
+  if (!report) return static_cast<int>(io.complain(report.error()));
+  if (args.json) {
+    io.line(to_json(*report, file));
   } else {
-    for (const std::string& p : report->problems) to.line(p);
+    for (const std::string& p : report->problems) io.line(p);
     if (report->problems_left_out > 0) {
-      to.line("and " + counted(report->problems_left_out, "more problem", "more problems"));
+      io.line("and " + counted(report->problems_left_out, "more problem", "more problems"));
     }
-    const std::string looked_at =
+    const std::string summary =
         counted(report->jobs, "job", "jobs") + " in " + counted(report->queues, "queue", "queues") +
         ", " + counted(report->batches, "batch", "batches") +
         (report->unverified == 0 ? ""
                                  : ", " + counted(report->unverified, "job", "jobs") +
                                        " without a checksum (from an older format)");
     if (report->is_sound()) {
-      to.line(file + " is sound: " + looked_at);
+      io.line(file + " is sound: " + summary);
     } else {
-      to.complain(
+      io.complain(
           exit_code::bad_store,
           file + " is damaged: " +
               counted(report->problems.size() + report->problems_left_out, "problem", "problems") +
-              " (" + looked_at + "); restore a backup that 'sluice check' finds sound");
+              " (" + summary + "); restore a backup that 'sluice check' finds sound");
     }
   }
   return static_cast<int>(report->is_sound() ? exit_code::ok : exit_code::bad_store);

@@ -1,8 +1,7 @@
 #pragma once
 
-// What commands and flags the program has, as plain values: what its manual page and its shell
-// completion are made of, and what a test holds its documents to. It is read off the parser itself,
-// so that none of them can differ from what is understood.
+// Describes the program's commands and flags as plain values, for the manual page, shell completion
+// and the tests of the documents. It is read from the parser itself, so they cannot differ.
 
 #include <string>
 #include <vector>
@@ -10,24 +9,23 @@
 namespace sluice::jobs::cli {
 
 struct flag_description {
-  std::vector<std::string>
-      names{};          // "--queue", "-q"; of an argument without a flag its name alone
-  std::string value{};  // FILE, DURATION, a|b|c; empty: it takes none
-  std::string about{};
-  std::string default_value{};  // empty: none, or it is in `about`
-  std::string environment{};    // the variable that says the same; empty: none
+  std::vector<std::string> names{};  // "--queue", "-q"; only the name for a positional argument
+  std::string value{};               // FILE, DURATION, a|b|c; empty: takes no value
+  std::string summary{};
+  std::string default_value{};  // empty: none, or part of `about`
+  std::string environment{};    // the variable with the same meaning; empty: none
   bool is_positional = false;
   bool is_required = false;
-  bool is_list = false;  // it may be there several times
+  bool is_list = false;  // may be repeated
 
-  // The words that it takes, where it takes one of a few.
+  // Returns the allowed words if `value` is a list of words, else an empty list.
   std::vector<std::string> choices() const;
 };
 
 struct command_description {
   std::string name{};
-  std::string about{};
-  std::string examples{};  // and what else help says at its end
+  std::string summary{};
+  std::string examples{};  // and further text at the end of the help
   std::vector<flag_description> flags{};
   std::vector<command_description> commands{};
 };

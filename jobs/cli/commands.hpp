@@ -1,36 +1,36 @@
 #pragma once
 
-// Does what was asked for, and returns the process's exit code. Commands hold no business logic:
-// they ask a server (jobs/client), run a worker (jobs/worker) or are the server (jobs/server), and
-// say what came of it.
+// Runs each command and returns the exit code of the process. Commands contain no business logic:
+// they call a server (jobs/client), run a worker (jobs/worker) or a server (jobs/server), and print
+// the result.
 
 #include "jobs/cli/arguments.hpp"
 #include "jobs/cli/console.hpp"
 
 namespace sluice::jobs::cli {
 
-// `serve` and `work` end with 128 and the number of a signal when a second one ended them.
-int run(const serve_arguments& what, const console& to);
-int run(const push_arguments& what, const console& to);
-int run(const get_arguments& what, const console& to);
-int run(const work_arguments& what, const console& to);
-int run(const workers_arguments& what, const console& to);
-int run(const queues_arguments& what, const console& to);
-int run(const jobs_arguments& what, const console& to);
-int run(const stats_arguments& what, const console& to);
-int run(const top_arguments& what, const console& to);
-int run(const events_arguments& what, const console& to);
-int run(const logs_arguments& what, const console& to);
-int run(const batch_arguments& what, const console& to);
-int run(const cron_arguments& what, const console& to);
-int run(const plan_arguments& what, const console& to);
-int run(const export_arguments& what, const console& to);
-int run(const import_arguments& what, const console& to);
-int run(const check_arguments& what, const console& to);
-int run(const backup_arguments& what, const console& to);
-int run(const token_arguments& what, const console& to);
-int run(const completion_arguments& what, const console& to);
-int run(const man_arguments& what, const console& to);
-int run(const version_arguments& what, const console& to);
+// `serve` and `work` return 128 + the signal number if a second signal ended them.
+int run(const serve_arguments& args, const console& io);
+int run(const push_arguments& args, const console& io);
+int run(const get_arguments& args, const console& io);
+int run(const work_arguments& args, const console& io);
+int run(const workers_arguments& args, const console& io);
+int run(const queues_arguments& args, const console& io);
+int run(const jobs_arguments& args, const console& io);
+int run(const stats_arguments& args, const console& io);
+int run(const top_arguments& args, const console& io);
+int run(const events_arguments& args, const console& io);
+int run(const logs_arguments& args, const console& io);
+int run(const batch_arguments& args, const console& io);
+int run(const cron_arguments& args, const console& io);
+int run(const plan_arguments& args, const console& io);
+int run(const export_arguments& args, const console& io);
+int run(const import_arguments& args, const console& io);
+int run(const check_arguments& args, const console& io);
+int run(const backup_arguments& args, const console& io);
+int run(const token_arguments& args, const console& io);
+int run(const completion_arguments& args, const console& io);
+int run(const man_arguments& args, const console& io);
+int run(const version_arguments& args, const console& io);
 
 }  // namespace sluice::jobs::cli

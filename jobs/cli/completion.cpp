@@ -27,23 +27,22 @@ std::string joined(const std::vector<std::string>& words) {
   return text;
 }
 
-// A command with the words that lead to it and all flags that it understands: its own, and those of
-// the commands that it stands below.
+// Receives a command, its path, and all flags it accepts: its own and those of its parent commands.
 using visitor = std::function<void(const std::string& path, const command_description& c,
                                    const std::vector<flag_description>& flags)>;
 
 void visit(const command_description& c, const std::string& path,
-           std::vector<flag_description> inherited, const visitor& see) {
+           std::vector<flag_description> inherited, const visitor& visit_one) {
   std::vector<flag_description> flags = c.flags;
   flags.insert(flags.end(), inherited.begin(), inherited.end());
-  see(path, c, flags);
-  // What stands alone is not inherited, and --help is everyone's own.
+  visit_one(path, c, flags);
+  // Positional arguments, --help and --version are not inherited.
   std::erase_if(flags, [](const flag_description& f) {
     return f.is_positional || f.names.front() == "--help" || f.names.front() == "--version";
   });
   if (path.empty()) flags.clear();
   for (const command_description& sub : c.commands) {
-    visit(sub, path.empty() ? sub.name : path + " " + sub.name, flags, see);
+    visit(sub, path.empty() ? sub.name : path + " " + sub.name, flags, visit_one);
   }
 }
 
@@ -94,7 +93,7 @@ std::string bash_values(const std::vector<flag_description>& flags) {
   return text;
 }
 
-// What may stand where no flag does.
+// Returns the compgen arguments for a word that is not a flag.
 std::string bash_others(const command_description& c) {
   if (!c.commands.empty()) return "-W '" + joined(commands_of(c)) + "'";
   for (const flag_description& f : c.flags) {
@@ -144,7 +143,7 @@ std::string for_bash(const command_description& program) {
 
 // ---- zsh
 
-// In the description of an argument, brackets and colons have a meaning; in quotes, quotes.
+// Escapes brackets and colons, which have a meaning in _arguments, and quotes.
 std::string zsh_text(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -182,7 +181,7 @@ std::string zsh_arguments(const command_description& c, const std::vector<flag_d
   for (const flag_description& f : flags) {
     if (f.is_positional) continue;
     for (const std::string& name : f.names) {
-      text += indent + "'" + (f.is_list ? "*" : "") + name + "[" + zsh_text(f.about) + "]" +
+      text += indent + "'" + (f.is_list ? "*" : "") + name + "[" + zsh_text(f.summary) + "]" +
               zsh_action(f) + "' \\\n";
     }
   }
@@ -221,7 +220,7 @@ std::string for_zsh(const command_description& program) {
             "    command)\n"
             "      local -a commands=(\n";
     for (const command_description& sub : c.commands) {
-      text += "        '" + sub.name + ":" + zsh_text(sub.about) + "'\n";
+      text += "        '" + sub.name + ":" + zsh_text(sub.summary) + "'\n";
     }
     text +=
         "      )\n"
@@ -251,7 +250,7 @@ std::string fish_text(std::string_view text) {
   return out + "'";
 }
 
-// True where the words so far are those of this command and of none below it.
+// Returns a condition that is true if the words are those of this command and no subcommand.
 std::string fish_condition(const std::string& path, const command_description& c) {
   if (path.empty()) return "__fish_use_subcommand";
   std::string text;
@@ -275,7 +274,7 @@ std::string for_fish(const command_description& program) {
   visit(program, "", {}, [&](const std::string& path, const command_description& c, const auto& f) {
     const std::string begin = "complete -c sluice -n '" + fish_condition(path, c) + "'";
     for (const command_description& sub : c.commands) {
-      text += begin + " -a " + sub.name + " -d " + fish_text(sub.about) + "\n";
+      text += begin + " -a " + sub.name + " -d " + fish_text(sub.summary) + "\n";
     }
     for (const flag_description& flag : f) {
       const value_kind kind = kind_of(flag);
@@ -295,7 +294,7 @@ std::string for_fish(const command_description& program) {
       if (kind == value_kind::file) text += " -r -F";
       if (kind == value_kind::folder) text += " -x -a '(__fish_complete_directories)'";
       if (kind == value_kind::text) text += " -x";
-      text += " -d " + fish_text(flag.about) + "\n";
+      text += " -d " + fish_text(flag.summary) + "\n";
     }
   });
   return text;
@@ -315,8 +314,8 @@ std::string completion_for(completion_arguments::shell shell, const command_desc
   return for_fish(program);
 }
 
-int run(const completion_arguments& what, const console& to) {
-  to.print(completion_for(what.of, describe_program()));
+int run(const completion_arguments& args, const console& io) {
+  io.print(completion_for(args.of, describe_program()));
   return static_cast<int>(exit_code::ok);
 }
 

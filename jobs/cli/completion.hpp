@@ -1,7 +1,6 @@
 #pragma once
 
-// What a shell needs to complete the program's commands, flags and their words: made of the
-// description of the commands, so that it knows exactly those that there are.
+// Generates the completion script of a shell from the description of the commands.
 
 #include <string>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// How every command that asks a server does so, and says what went wrong.
+// Connects a command to its server and reports failures.
 
 #include <utility>
 
@@ -10,18 +10,19 @@
 
 namespace sluice::jobs::cli {
 
-// The most that the server returns in one page.
+// The largest page that the server returns.
 inline constexpr std::size_t page_max = 1000;
 
-// With the token of the file, or of the environment. invalid: what is wrong with a flag.
-result<client> connect(const connection_arguments& to);
+// Creates a client with the token of the file or the environment. Fails with `invalid` if a flag is
+// invalid.
+result<client> connect(const connection_arguments& server);
 
-// Opens a client and gives it to `ask`, which returns the exit code.
+// Connects and calls `ask` with the client; `ask` returns the exit code.
 template <class Ask>
-int with_client(const connection_arguments& at, const console& to, Ask ask) {
-  auto server = connect(at);
-  if (!server) return static_cast<int>(to.complain(server.error()));
-  return static_cast<int>(ask(*server));
+int with_client(const connection_arguments& server, const console& io, Ask ask) {
+  auto connected = connect(server);
+  if (!connected) return static_cast<int>(io.complain(connected.error()));
+  return static_cast<int>(ask(*connected));
 }
 
 }  // namespace sluice::jobs::cli

@@ -16,7 +16,7 @@ bool is_terminal(std::FILE* file) {
   return ::isatty(::fileno(file)) == 1;
 }
 
-bool wants_colours() {
+bool has_colours() {
   const char* no = std::getenv("NO_COLOR");
   const char* term = std::getenv("TERM");
   return (no == nullptr || *no == '\0') && (term == nullptr || std::strcmp(term, "dumb") != 0);
@@ -30,7 +30,7 @@ result<std::string> read_stream(std::FILE* from, const std::string& name, std::s
     text.append(part.data(), n);
     if (text.size() > bytes_max) {
       return error{error_code::too_large,
-                   name + " has more than the " + std::to_string(bytes_max) + " bytes allowed"};
+                   name + " is larger than the limit of " + std::to_string(bytes_max) + " bytes"};
     }
     if (n < part.size()) break;
   }
@@ -40,26 +40,26 @@ result<std::string> read_stream(std::FILE* from, const std::string& name, std::s
   return text;
 }
 
-void write(std::FILE* to, std::string_view text) {
-  std::fwrite(text.data(), 1, text.size(), to);
+void write(std::FILE* stream, std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stream);
 }
 
 }  // namespace
 
-console::console(streams where)
-    : in_(where.in),
-      out_(where.out),
-      err_(where.err),
-      interactive_(is_terminal(where.in) && is_terminal(where.err)),
-      err_is_terminal_(is_terminal(where.err)),
-      out_style_{is_terminal(where.out) && wants_colours()},
-      err_style_{err_is_terminal_ && wants_colours()} {}
+console::console(streams s)
+    : in_(s.in),
+      out_(s.out),
+      err_(s.err),
+      interactive_(is_terminal(s.in) && is_terminal(s.err)),
+      err_is_terminal_(is_terminal(s.err)),
+      out_style_{is_terminal(s.out) && has_colours()},
+      err_style_{err_is_terminal_ && has_colours()} {}
 
 std::size_t console::columns() const noexcept {
   winsize size{};
-  constexpr std::size_t usual = 80;
-  if (!err_is_terminal_ || ::ioctl(::fileno(err_), TIOCGWINSZ, &size) != 0) return usual;
-  return size.ws_col >= 20 ? size.ws_col : usual;
+  constexpr std::size_t columns_default = 80;
+  if (!err_is_terminal_ || ::ioctl(::fileno(err_), TIOCGWINSZ, &size) != 0) return columns_default;
+  return size.ws_col >= 20 ? size.ws_col : columns_default;
 }
 
 void console::print(std::string_view text) const {

@@ -1,8 +1,8 @@
 #pragma once
 
-// Where a command reads and writes: standard input, output and error, and what is known about them.
+// Standard input, output and error of a command, and their properties (terminal, colours, width).
 //
-// Results go to `out`, all else (questions, progress, complaints) to `err`, so that a pipe gets
+// Results go to `out`, all other output (questions, progress, errors) to `err`, so that a pipe gets
 // results only.
 
 #include <cstdio>
@@ -24,32 +24,31 @@ class console {
   };
 
   console() : console(streams{}) {}
-  explicit console(streams where);
+  explicit console(streams s);
 
   // Colours on a terminal, unless NO_COLOR is set.
   const text_style& style() const noexcept { return out_style_; }
-  bool is_interactive() const noexcept { return interactive_; }  // somebody can answer a question
+  bool is_interactive() const noexcept { return interactive_; }  // questions can be answered
   bool shows_progress() const noexcept { return err_is_terminal_; }
-  std::size_t columns() const noexcept;  // of the terminal that err is; 80 where it is none
+  std::size_t columns() const noexcept;  // of the terminal on err; 80 if err is no terminal
 
-  void print(std::string_view text) const;  // as it is
-  void line(std::string_view text) const;   // and a line end
+  void print(std::string_view text) const;  // unchanged
+  void line(std::string_view text) const;   // with a line end
   void note(std::string_view text) const;   // a line to err
-  // One line that takes the place of the one before; an empty one wipes it. Nothing unless err is a
-  // terminal.
+  // Replaces the progress line; an empty text erases it. Does nothing if err is not a terminal.
   void progress(std::string_view text) const;
 
-  // "sluice: MESSAGE" to err; returns the exit code that belongs to it.
+  // Prints "sluice: MESSAGE" to err and returns the matching exit code.
   exit_code complain(exit_code code, std::string_view message) const;
   exit_code complain(const error& why) const;
 
-  // A line from `in` that begins with y or Y.
+  // Prints the question and reads a line from `in`. Returns whether it begins with y or Y.
   bool confirms(std::string_view question) const;
-  // Everything that is left in `in`, up to a limit.
+  // Reads `in` to its end, up to a limit.
   result<std::string> read_all(std::size_t bytes_max) const;
   std::FILE* in() const noexcept { return in_; }
 
-  // What was printed is out; io_error when it could not be written (a full disk, a closed pipe).
+  // Flushes the output. Fails with `io_error` if it could not be written (full disk, closed pipe).
   void_result flush() const;
 
  private:
@@ -62,7 +61,7 @@ class console {
   text_style err_style_;
 };
 
-// The whole of a file, up to a limit. not_found, too_large, io_error.
+// Reads a whole file, up to a limit. Fails with `not_found`, `too_large` or `io_error`.
 result<std::string> read_file(const std::string& path, std::size_t bytes_max);
 
 }  // namespace sluice::jobs::cli

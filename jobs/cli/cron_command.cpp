@@ -19,7 +19,7 @@ std::string when(unix_time t, unix_time now) {
   return t == unix_time{} ? "-" : format_time(t) + " (" + ago(t, now) + ")";
 }
 
-// As the clock on the wall there shows it.
+// Formats the local time of the zone.
 std::string local_text(unix_time t, const time_zone& zone) {
   const auto there = zone.at(t);
   std::string text = format_time(t + there.from_utc).substr(0, 19);
@@ -27,14 +27,14 @@ std::string local_text(unix_time t, const time_zone& zone) {
   return text + " " + std::string(there.abbreviation);
 }
 
-void print_one(const cron_info& c, const console& to) {
-  const text_style& style = to.style();
+void print_one(const cron_info& c, const console& io) {
+  const text_style& style = io.style();
   const cron_entry& e = c.entry;
   const unix_time now = real_time().now();
-  to.line(style.bold(e.spec.name) + (e.spec.paused ? " " + style.yellow("paused") : ""));
+  io.line(style.bold(e.spec.name) + (e.spec.paused ? " " + style.yellow("paused") : ""));
   const auto row = [&](std::string name, const std::string& value) {
     name.append(12 - name.size(), ' ');
-    to.line("  " + style.faint(name) + value);
+    io.line("  " + style.faint(name) + value);
   };
   row("schedule", e.spec.schedule + ", " + e.spec.zone);
   if (const auto schedule = cron_schedule::parse(e.spec.schedule, e.spec.zone)) {
@@ -45,7 +45,7 @@ void print_one(const cron_info& c, const console& to) {
     row("args", e.spec.job.args.data);
   }
   row("missed", std::string(to_string(e.spec.missed)) +
-                    (e.missed > 0 ? " (" + grouped(e.missed) + " were left out)" : ""));
+                    (e.missed > 0 ? " (" + grouped(e.missed) + " skipped)" : ""));
   row("runs", grouped(e.runs));
   if (e.last_job != 0) row("last", when(e.last_at, now) + ", job " + std::to_string(e.last_job));
   for (std::size_t i = 0; i < c.upcoming.size(); ++i) {
@@ -53,25 +53,25 @@ void print_one(const cron_info& c, const console& to) {
   }
 }
 
-exit_code show(const result<cron_info>& c, const cron_arguments& what, const console& to) {
-  if (!c) return to.complain(c.error());
-  if (what.to.json) {
-    to.line(json::to_json(*c));
+exit_code show(const result<cron_info>& c, const cron_arguments& args, const console& io) {
+  if (!c) return io.complain(c.error());
+  if (args.server.json) {
+    io.line(json::to_json(*c));
   } else {
-    print_one(*c, to);
+    print_one(*c, io);
   }
   return exit_code::ok;
 }
 
-exit_code list(client& server, const cron_arguments& what, const console& to) {
+exit_code list(client& server, const cron_arguments& args, const console& io) {
   const auto all = server.crons();
-  if (!all) return to.complain(all.error());
-  if (what.to.json) {
-    to.line(json::to_json(*all));
+  if (!all) return io.complain(all.error());
+  if (args.server.json) {
+    io.line(json::to_json(*all));
     return exit_code::ok;
   }
   if (all->empty()) {
-    to.note("there are no entries: make one with 'sluice cron set'");
+    io.note("no entries; create one with 'sluice cron set'");
     return exit_code::ok;
   }
   constexpr auto right = table::align::right;
@@ -83,98 +83,98 @@ exit_code list(client& server, const cron_arguments& what, const console& to) {
            e.spec.paused ? "-" : ago(e.next_at, now), ago(e.last_at, now), grouped(e.runs),
            e.spec.paused ? "paused" : ""});
   }
-  to.print(t.text(to.style()));
+  io.print(t.text(io.style()));
   return exit_code::ok;
 }
 
-exit_code set(client& server, const cron_arguments& what, const console& to) {
-  cron_spec spec = what.spec;
-  auto args = read_args(what.args, what.as_bytes, to);
-  if (!args) return to.complain(args.error());
-  spec.job.args = std::move(*args);
+exit_code set(client& server, const cron_arguments& args, const console& io) {
+  cron_spec spec = args.spec;
+  auto read = read_args(args.args, args.as_bytes, io);
+  if (!read) return io.complain(read.error());
+  spec.job.args = std::move(*read);
   if (const auto is_json = check_metadata(spec.job.metadata); !is_json) {
-    return to.complain(is_json.error());
+    return io.complain(is_json.error());
   }
-  if (const auto valid = validate(spec); !valid) return to.complain(valid.error());
-  return show(server.set_cron(std::move(spec)), what, to);
+  if (const auto valid = validate(spec); !valid) return io.complain(valid.error());
+  return show(server.set_cron(std::move(spec)), args, io);
 }
 
-exit_code run_now(client& server, const cron_arguments& what, const console& to) {
-  const auto pushed = server.run_cron(what.spec.name);
-  if (!pushed) return to.complain(pushed.error());
-  if (what.to.json) {
-    to.line(json::to_json(*pushed));
-  } else if (pushed->what == push_receipt::fate::duplicate) {
-    to.line("job " + std::to_string(pushed->id) + " has the unique key already: nothing pushed");
+exit_code run_now(client& server, const cron_arguments& args, const console& io) {
+  const auto pushed = server.run_cron(args.spec.name);
+  if (!pushed) return io.complain(pushed.error());
+  if (args.server.json) {
+    io.line(json::to_json(*pushed));
+  } else if (pushed->outcome == push_receipt::fate::duplicate) {
+    io.line("job " + std::to_string(pushed->id) + " already has the unique key: nothing pushed");
   } else {
-    to.line("job " + std::to_string(pushed->id) + " pushed");
+    io.line("job " + std::to_string(pushed->id) + " pushed");
   }
   return exit_code::ok;
 }
 
-exit_code remove(client& server, const cron_arguments& what, const console& to) {
-  if (const auto removed = server.remove_cron(what.spec.name); !removed) {
-    return to.complain(removed.error());
+exit_code remove(client& server, const cron_arguments& args, const console& io) {
+  if (const auto removed = server.remove_cron(args.spec.name); !removed) {
+    return io.complain(removed.error());
   }
-  if (what.to.json) {
+  if (args.server.json) {
     std::string text;
     json::json_writer out(text);
-    out.begin_object().key("name").value(what.spec.name).key("removed").value(true).end_object();
-    to.line(text);
+    out.begin_object().key("name").value(args.spec.name).key("removed").value(true).end_object();
+    io.line(text);
   } else {
-    to.line(what.spec.name + " removed");
+    io.line(args.spec.name + " removed");
   }
   return exit_code::ok;
 }
 
-// The one part that needs no server.
-exit_code print_next(const cron_arguments& what, const console& to) {
-  const auto schedule = cron_schedule::parse(what.spec.schedule, what.spec.zone);
-  if (!schedule) return to.complain(schedule.error());
+// Needs no server.
+exit_code print_next(const cron_arguments& args, const console& io) {
+  const auto schedule = cron_schedule::parse(args.spec.schedule, args.spec.zone);
+  if (!schedule) return io.complain(schedule.error());
   const unix_time now = real_time().now();
-  const auto times = schedule->upcoming(now, what.times);
-  if (what.to.json) {
+  const auto times = schedule->upcoming(now, args.times);
+  if (args.server.json) {
     std::string text;
     json::json_writer out(text);
     out.begin_object().key("schedule").value(schedule->text()).key("zone").value(schedule->zone());
     out.key("times").begin_array();
     for (const unix_time t : times) out.value(t);
     out.end_array().end_object();
-    to.line(text);
+    io.line(text);
     return exit_code::ok;
   }
-  to.note(schedule->describe());
+  io.note(schedule->describe());
   const auto zone = time_zone::find(schedule->zone());
   for (const unix_time t : times) {
-    to.line((zone ? local_text(t, *zone) + "  " : "") + when(t, now));
+    io.line((zone ? local_text(t, *zone) + "  " : "") + when(t, now));
   }
   return exit_code::ok;
 }
 
 }  // namespace
 
-int run(const cron_arguments& what, const console& to) {
+int run(const cron_arguments& args, const console& io) {
   using action = cron_arguments::action;
-  if (what.what == action::next) return static_cast<int>(print_next(what, to));
-  return with_client(what.to, to, [&](client& server) {
-    switch (what.what) {
+  if (args.operation == action::next) return static_cast<int>(print_next(args, io));
+  return with_client(args.server, io, [&](client& server) {
+    switch (args.operation) {
       case action::list:
       case action::next:
-        return list(server, what, to);
+        return list(server, args, io);
       case action::set:
-        return set(server, what, to);
+        return set(server, args, io);
       case action::show:
-        return show(server.get_cron(what.spec.name), what, to);
+        return show(server.get_cron(args.spec.name), args, io);
       case action::pause:
-        return show(server.patch_cron(what.spec.name, {.paused = true}), what, to);
+        return show(server.patch_cron(args.spec.name, {.paused = true}), args, io);
       case action::resume:
-        return show(server.patch_cron(what.spec.name, {.paused = false}), what, to);
+        return show(server.patch_cron(args.spec.name, {.paused = false}), args, io);
       case action::run:
-        return run_now(server, what, to);
+        return run_now(server, args, io);
       case action::remove:
         break;
     }
-    return remove(server, what, to);
+    return remove(server, args, io);
   });
 }
 

@@ -1,6 +1,5 @@
-// Deliveries by the real program: jobs and their ends posted to a receiver, signed; the answer as
-// the result; URLs that are refused; rules that change while it serves; an end in the middle of a
-// request.
+// Deliveries by the real program: signed posts of jobs and of their ends, the response as result,
+// rejected URLs, reloaded rules, and a shutdown during a request.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -74,13 +73,13 @@ class Delivery : public ::testing::Test {
   temporary_folder folder_;
 };
 
-TEST_F(Delivery, PostsAJobSignedAndKeepsTheAnswerAsItsResult) {
-  receiver to([](const received&) { return json_answer(200, R"({"sent":true})"); });
-  server_program server(folder_, {"--delivery-allow", to.url("/")}, signing);
-  deliver(server, "mail", to.url("/in"));
+TEST_F(Delivery, PostsAJobSignedAndStoresTheResponseAsItsResult) {
+  receiver endpoint([](const received&) { return json_answer(200, R"({"sent":true})"); });
+  server_program server(folder_, {"--delivery-allow", endpoint.url("/")}, signing);
+  deliver(server, "mail", endpoint.url("/in"));
   const std::string id = push(server, {"welcome", R"({"to":"ada"})", "--queue", "mail"});
-  to.await(1);
-  const received got = to.requests().front();
+  endpoint.await(1);
+  const received got = endpoint.requests().front();
   EXPECT_EQ(got.method, "POST");
   EXPECT_EQ(got.target, "/in");
   EXPECT_EQ(got.header("sluice-delivery"), "job");
@@ -99,15 +98,15 @@ TEST_F(Delivery, PostsAJobSignedAndKeepsTheAnswerAsItsResult) {
 }
 
 TEST_F(Delivery, PostsTheEndOfAJobToItsWebhookSigned) {
-  receiver to([](const received&) { return answer(204); });
-  server_program server(folder_, {"--delivery-allow", to.url("/ends")}, signing);
-  const std::string id = push(server, {"render", "7", "--webhook", to.url("/ends?page=7")});
+  receiver endpoint([](const received&) { return answer(204); });
+  server_program server(folder_, {"--delivery-allow", endpoint.url("/ends")}, signing);
+  const std::string id = push(server, {"render", "7", "--webhook", endpoint.url("/ends?page=7")});
   client c = client::open({.url = server.url()}).value();
   const auto leased = c.lease({}, deadline::after(std::chrono::seconds(30)));
   ASSERT_TRUE(leased) << leased.error().message;
   ASSERT_TRUE(c.ack(leased->front().ref()));
-  to.await(1);
-  const received got = to.requests().front();
+  endpoint.await(1);
+  const received got = endpoint.requests().front();
   EXPECT_EQ(got.target, "/ends?page=7");
   EXPECT_EQ(got.header("sluice-delivery"), "webhook");
   EXPECT_EQ(got.header("sluice-job-id"), id);
@@ -117,19 +116,19 @@ TEST_F(Delivery, PostsTheEndOfAJobToItsWebhookSigned) {
 }
 
 TEST_F(Delivery, AWebhookThatWaitsIsExportedOnlyIfItsQueueIsNamed) {
-  receiver to([](const received&) { return answer(503); });
-  server_program server(folder_, {"--delivery-allow", to.url("/ends")}, signing);
-  push(server, {"render", "7", "--webhook", to.url("/ends")});
+  receiver endpoint([](const received&) { return answer(503); });
+  server_program server(folder_, {"--delivery-allow", endpoint.url("/ends")}, signing);
+  push(server, {"render", "7", "--webhook", endpoint.url("/ends")});
   client c = client::open({.url = server.url()}).value();
   const auto leased = c.lease({}, deadline::after(std::chrono::seconds(30)));
   ASSERT_TRUE(leased) << leased.error().message;
   ASSERT_TRUE(c.ack(leased->front().ref()));
-  to.await(1);
-  EXPECT_EQ(server.run({"export"}).out, "") << "no server would take it";
+  endpoint.await(1);
+  EXPECT_EQ(server.run({"export"}).out, "") << "no server would accept it";
   EXPECT_HAS(server.run({"export", "--queue", "sluice/webhooks"}).out, "sluice.webhook");
 }
 
-TEST_F(Delivery, RefusesAUrlThatIsNotAllowed) {
+TEST_F(Delivery, RejectsAUrlThatIsNotAllowed) {
   server_program server(folder_, {"--delivery-allow", "http://127.0.0.1:9/in"});
   for (const std::vector<std::string>& words :
        {std::vector<std::string>{"push", "k", "--webhook", "http://127.0.0.1:9/out?key=hidden"},
@@ -144,7 +143,7 @@ TEST_F(Delivery, RefusesAUrlThatIsNotAllowed) {
   EXPECT_EQ(jobs.out.find(R"("kind":"k")"), std::string::npos) << jobs.out;
 }
 
-TEST_F(Delivery, PostsNowhereUntilItIsAllowed) {
+TEST_F(Delivery, PostsNothingByDefault) {
   server_program server(folder_);
   const ended end = server.run({"push", "k", "--webhook", "http://127.0.0.1:9/in"});
   EXPECT_EQ(end.code, 2);
@@ -152,43 +151,43 @@ TEST_F(Delivery, PostsNowhereUntilItIsAllowed) {
 }
 
 TEST_F(Delivery, ChangesItsRulesOnSighup) {
-  receiver to([](const received&) { return answer(204); });
+  receiver endpoint([](const received&) { return answer(204); });
   const auto file_allowing = [&](const std::string& rule) {
     return make_file(folder_, "c.toml", "[delivery]\nallow = ['" + rule + "']\n");
   };
-  const std::string file = file_allowing(to.url("/old"));
+  const std::string file = file_allowing(endpoint.url("/old"));
   server_program server(folder_, {"--config", file});
-  deliver(server, "mail", to.url("/old"));
-  file_allowing(to.url("/new"));
+  deliver(server, "mail", endpoint.url("/old"));
+  file_allowing(endpoint.url("/new"));
   server.itself().signal(SIGHUP);
-  wait_for_log(server, "loaded again what=delivery");
-  EXPECT_EQ(server.run({"push", "k", "--webhook", to.url("/old")}).code, 2);
-  // The queue of before keeps its jobs: nothing is posted to where it is not allowed any more.
+  wait_for_log(server, "reloaded what=delivery");
+  EXPECT_EQ(server.run({"push", "k", "--webhook", endpoint.url("/old")}).code, 2);
+  // The existing queue keeps its jobs: its URL is no longer allowed.
   wait_for_metric(server, R"(sluice_delivery_paused{queue="mail"} 1)");
   const std::string kept = push(server, {"k", "--queue", "mail"});
-  deliver(server, "mail", to.url("/new"));
-  to.await(1);
-  EXPECT_EQ(to.requests().front().target, "/new");
-  EXPECT_EQ(to.requests().front().header("sluice-job-id"), kept);
+  deliver(server, "mail", endpoint.url("/new"));
+  endpoint.await(1);
+  EXPECT_EQ(endpoint.requests().front().target, "/new");
+  EXPECT_EQ(endpoint.requests().front().header("sluice-job-id"), kept);
 
   file_allowing("ftp://nowhere");
   server.itself().signal(SIGHUP);
   wait_for_log(server, "c.toml:2:10: [delivery] allow[0]: ");
-  push(server, {"k", "--webhook", to.url("/new")});  // as before
+  push(server, {"k", "--webhook", endpoint.url("/new")});  // as before
 }
 
-TEST_F(Delivery, FinishesARequestThatIsUnderWayWhenItEnds) {
+TEST_F(Delivery, FinishesARequestInProgressAtShutdown) {
   std::promise<void> released;
-  receiver to([held = released.get_future().share()](const received&) {
+  receiver endpoint([held = released.get_future().share()](const received&) {
     held.wait();
     return json_answer(200, "42");
   });
   std::string id;
   {
-    server_program server(folder_, {"--delivery-allow", to.url("/")}, signing);
-    deliver(server, "mail", to.url());
+    server_program server(folder_, {"--delivery-allow", endpoint.url("/")}, signing);
+    deliver(server, "mail", endpoint.url());
     id = push(server, {"k", "--queue", "mail"});
-    to.await(1);
+    endpoint.await(1);
     server.itself().signal(SIGTERM);
     wait_for_log(server, "shutting down signal=SIGTERM leased=1");
     EXPECT_FALSE(server.itself().has_ended());
@@ -202,13 +201,13 @@ TEST_F(Delivery, FinishesARequestThatIsUnderWayWhenItEnds) {
   const ended found = next.run({"get", id, "--json"});
   EXPECT_HAS(found.out, R"("state":"done")");
   EXPECT_HAS(found.out, R"("result":42)");
-  EXPECT_EQ(to.requests().size(), 1U) << "it was posted once";
+  EXPECT_EQ(endpoint.requests().size(), 1U) << "it was posted once";
 }
 
-TEST_F(Delivery, TrustsTheAuthorityThatItIsTold) {
+TEST_F(Delivery, TrustsTheConfiguredAuthority) {
   test_authority ca(folder_.file("ca.pem"));
-  receiver to([](const received&) { return answer(204); }, ca.server_for("DNS:localhost"));
-  const std::string url = to.url("/in", "localhost");
+  receiver endpoint([](const received&) { return answer(204); }, ca.server_for("DNS:localhost"));
+  const std::string url = endpoint.url("/in", "localhost");
   {
     server_program server(folder_, {"--delivery-allow", url});
     deliver(server, "mail", url);
@@ -218,17 +217,17 @@ TEST_F(Delivery, TrustsTheAuthorityThatItIsTold) {
   }
   server_program server(folder_, {"--delivery-allow", url, "--delivery-ca-file", ca.file()});
   push(server, {"k", "--queue", "mail"});
-  to.await(1);
+  endpoint.await(1);
   wait_for_metric(server, R"(sluice_deliveries_total{queue="mail"} 1)");
 }
 
-TEST_F(Delivery, WarnsWhenAReceiverKeepsFailingAndTellsWhenItWorksAgain) {
-  std::atomic<int> asked = 0;
-  receiver to([&](const received&) { return answer(++asked <= 5 ? 500 : 204); });
-  server_program server(folder_, {"--delivery-allow", to.url("/")});
+TEST_F(Delivery, WarnsWhenAReceiverKeepsFailingAndReportsItsRecovery) {
+  std::atomic<int> requests = 0;
+  receiver endpoint([&](const received&) { return answer(++requests <= 5 ? 500 : 204); });
+  server_program server(folder_, {"--delivery-allow", endpoint.url("/")});
   ASSERT_EQ(server.run({"queues", "pause", "mail"}).code, 0);
   for (int i = 0; i < 6; ++i) push(server, {"k", "--queue", "mail"});
-  deliver(server, "mail", to.url());
+  deliver(server, "mail", endpoint.url());
   ASSERT_EQ(server.run({"queues", "set", "mail", "--deliver-concurrency", "1"}).code, 0);
   ASSERT_EQ(server.run({"queues", "resume", "mail"}).code, 0);
   wait_for_log(server, " warn  delivery what=paused queue=mail");

@@ -1,4 +1,5 @@
-// Whatever the program understands is in its manual, its reference and its completions.
+// All commands and flags of the program are in its manual, its reference and its completion
+// scripts.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -35,7 +36,7 @@ bool is_installed(const std::string& program) {
   return std::system(("command -v " + program + " >/dev/null 2>&1").c_str()) == 0;
 }
 
-// What a command says when it gets this text; its exit code.
+// Runs a command on a file with this text; returns its exit code.
 int run_on(const std::string& command, const std::string& text) {
   const testing::temporary_folder folder;
   const std::string file = testing::make_file(folder, "text", text);
@@ -56,17 +57,17 @@ TEST(Description, HasEveryCommandWithItsFlags) {
   std::size_t flags = 0;
   for_each_command(program, "", [&](const std::string& path, const command_description& c) {
     ++commands;
-    EXPECT_FALSE(c.about.empty()) << path;
+    EXPECT_FALSE(c.summary.empty()) << path;
     for (const flag_description& f : c.flags) {
       ++flags;
-      EXPECT_FALSE(f.about.empty()) << path << " " << f.names.front();
+      EXPECT_FALSE(f.summary.empty()) << path << " " << f.names.front();
     }
   });
   std::printf("%zu commands, %zu flags\n", commands, flags);
   EXPECT_GT(flags, 150U);
 }
 
-TEST(Description, KnowsTheWordsOfAFlag) {
+TEST(Description, HasTheWordsOfAFlag) {
   EXPECT_EQ((flag_description{.names = {"--a"}, .value = "x|y|z"}.choices()),
             (std::vector<std::string>{"x", "y", "z"}));
   EXPECT_TRUE((flag_description{.names = {"--a"}, .value = "FILE"}.choices().empty()));
@@ -74,7 +75,7 @@ TEST(Description, KnowsTheWordsOfAFlag) {
 
 TEST(ManPage, NamesEveryCommandAndFlag) {
   std::string page = man_page(describe_program(), "1.2.3");
-  // Minus signs, as they are read.
+  // As printed: minus signs.
   for (auto at = page.find("\\-"); at != std::string::npos; at = page.find("\\-", at)) {
     page.erase(at, 1);
   }
@@ -93,7 +94,7 @@ TEST(ManPage, NamesEveryCommandAndFlag) {
   EXPECT_TRUE(has(page, "sluice 1.2.3"));
 }
 
-TEST(ManPage, IsUnderstoodByTheReader) {
+TEST(ManPage, IsValidRoff) {
   const std::string page = man_page(describe_program(), "1.2.3");
   if (is_installed("groff")) {
     const testing::temporary_folder folder;
@@ -105,7 +106,7 @@ TEST(ManPage, IsUnderstoodByTheReader) {
   if (is_installed("mandoc")) {
     EXPECT_EQ(run_on("mandoc -T lint -W error", page), 0);
   }
-  // No line that roff would take for a request of its own.
+  // No line may be an accidental roff request.
   std::size_t at = 0;
   while ((at = page.find("\n.", at)) != std::string::npos) {
     const std::string request = page.substr(at + 2, 2);
@@ -134,7 +135,7 @@ TEST(Completion, NamesEveryCommandAndFlagInEveryShell) {
   }
 }
 
-TEST(Completion, IsUnderstoodByTheShells) {
+TEST(Completion, IsValidInEveryShell) {
   const command_description program = describe_program();
   if (is_installed("bash")) {
     EXPECT_EQ(run_on("bash -n", completion_for(shell::bash, program)), 0);
@@ -147,7 +148,7 @@ TEST(Completion, IsUnderstoodByTheShells) {
   }
 }
 
-// What bash offers for a line, whose last word is being typed.
+// Returns bash's completions of a line.
 std::string offered(const std::vector<std::string>& words) {
   const testing::temporary_folder folder;
   std::string script = completion_for(shell::bash, describe_program()) + "COMP_WORDS=(";
@@ -161,7 +162,7 @@ std::string offered(const std::vector<std::string>& words) {
 }
 
 TEST(Completion, OffersCommandsFlagsAndWordsInBash) {
-  if (!is_installed("bash")) GTEST_SKIP() << "there is no bash";
+  if (!is_installed("bash")) GTEST_SKIP() << "bash is not installed";
   EXPECT_EQ(offered({"sluice", "pu"}), "push\n");
   EXPECT_EQ(offered({"sluice", "queues", "pa"}), "pause\n");
   EXPECT_EQ(offered({"sluice", "queues", "set", "mail", "--when-full", "dr"}),
@@ -179,7 +180,7 @@ TEST(Reference, NamesEveryCommandAndFlag) {
   ASSERT_FALSE(page.empty());
   const command_description program = describe_program();
   for (const command_description& c : program.commands) {
-    // The part of the page from the command's title to the next.
+    // The section of the command.
     const auto begin = page.find("\n## " + c.name + "\n");
     if (begin == std::string::npos) {
       ADD_FAILURE() << c.name << " has no part in docs/reference/cli.md";
@@ -193,7 +194,7 @@ TEST(Reference, NamesEveryCommandAndFlag) {
       }
       for (const flag_description& f : sub.flags) {
         const std::string& name = f.names.front();
-        // Those of every command stand once, at the top.
+        // Flags of every command are described once, at the top.
         const bool is_common = name == "--help" || name == "--json" || name == "--url" ||
                                name == "--token-file" || name == "--ca-file";
         const std::string& where = is_common ? page : part;

@@ -61,19 +61,20 @@ std::string to_text(const job_event& e, const text_style& style) {
 
 }  // namespace
 
-int run(const events_arguments& what, const console& to) {
-  return with_client(what.to, to, [&](client& server) {
-    event_request next = what.what;
+int run(const events_arguments& args, const console& io) {
+  return with_client(args.server, io, [&](client& server) {
+    event_request next = args.request;
     for (;;) {
       const auto page = server.events(next, deadline::after(wait_step));
       if (!page && page.error().code == error_code::timed_out) continue;
-      if (!page) return to.complain(page.error());
-      // Without --from nothing before now was asked for.
-      if (page->missed && next.after) to.note("(some events are no longer kept)");
+      if (!page) return io.complain(page.error());
+      // Without --from, earlier events were not requested.
+      if (page->missed && next.after) io.note("(the server no longer has some of the events)");
       for (const job_event& e : page->events) {
-        to.line(what.to.json ? json::to_json(e) : to_text(e, to.style()));
+        io.line(args.server.json ? json::to_json(e) : to_text(e, io.style()));
       }
-      if (const auto out = to.flush(); !out) return exit_code::ok;  // nobody reads any more
+      if (const auto out = io.flush(); !out)
+        return exit_code::ok;  // the reader has closed the pipe
       next.after = page->next;
       next.epoch = page->epoch;
     }

@@ -19,7 +19,7 @@
 namespace sluice::jobs::cli {
 namespace {
 
-// A page is kept about this large, whatever the size of its jobs.
+// Target size of a page, independent of the size of its jobs.
 constexpr std::size_t page_bytes_wanted = std::size_t{8} << 20;
 constexpr std::size_t page_jobs_first = 32;
 constexpr std::size_t page_jobs_max = 1000;
@@ -29,7 +29,7 @@ bool is_wanted(job_state state, const std::vector<job_state>& states) {
   return std::ranges::find(states, state) != states.end();
 }
 
-// Standard output, or a file that has its name only once it is whole.
+// Standard output, or a file that gets its final name when it is complete.
 class destination {
  public:
   static result<destination> open(const std::string& file) {
@@ -71,12 +71,13 @@ class destination {
   std::string name_;
 };
 
-// A job that waits for others must not run without them; one whose wait is over may.
+// Returns whether the job still waits for others: it must not run without them.
 bool waits_for_others(const job& j) {
   return j.state == job_state::held && !j.spec.after.empty() && j.blockers > 0;
 }
 
-// What ties a job to others is told by their numbers, which mean nothing on another server.
+// Clears the fields that refer to ids of this server, which are invalid on another server. Returns
+// whether any was set.
 bool detach(job_spec& spec) {
   const bool was_tied = spec.batch != 0 || !spec.after.empty() || !spec.step.empty();
   spec.batch = 0;
@@ -87,18 +88,18 @@ bool detach(job_spec& spec) {
 
 class exporter {
  public:
-  exporter(client& server, const export_arguments& what, const console& to)
-      : server_(server), what_(what), to_(to) {}
+  exporter(client& server, const export_arguments& args, const console& io)
+      : server_(server), args_(args), io_(io) {}
 
   exit_code run() {
-    auto out = destination::open(what_.file);
-    if (!out) return to_.complain(out.error());
+    auto out = destination::open(args_.file);
+    if (!out) return io_.complain(out.error());
     const auto expected = expect();
-    if (!expected) return to_.complain(expected.error());
+    if (!expected) return io_.complain(expected.error());
     progress_bar bar(
-        to_, {.doing = "exporting", .unit = "jobs", .total = *expected, .quiet = what_.quiet});
-    list_request next{.queue = what_.queue, .kind = what_.kind, .limit = page_jobs_first};
-    if (what_.states.size() == 1) next.state = what_.states.front();
+        io_, {.doing = "exporting", .unit = "jobs", .total = *expected, .quiet = args_.quiet});
+    list_request next{.queue = args_.queue, .kind = args_.kind, .limit = page_jobs_first};
+    if (args_.states.size() == 1) next.state = args_.states.front();
     for (;;) {
       auto page = server_.list(next);
       if (!page) return give_up(bar, page.error());
@@ -109,34 +110,34 @@ class exporter {
       next.limit = next_limit(next.limit);
     }
     bar.finish();
-    if (auto whole = out->finish(); !whole) return to_.complain(whole.error());
+    if (auto whole = out->finish(); !whole) return io_.complain(whole.error());
     report();
     return exit_code::ok;
   }
 
  private:
-  // By the counts that the server keeps: jobs come and go meanwhile.
+  // Estimates the number of jobs from the queues' counts, which change during the export.
   result<std::uint64_t> expect() {
     std::uint64_t jobs = 0;
     const auto queues = server_.queues();
     if (!queues) return queues.error();
     for (const queue_info& q : *queues) {
-      if (what_.queue.empty() ? is_servers_own(q.name) : q.name != what_.queue) continue;
+      if (args_.queue.empty() ? is_servers_own(q.name) : q.name != args_.queue) continue;
       for (int s = 0; s <= static_cast<int>(job_state::cancelled); ++s) {
         const auto state = static_cast<job_state>(s);
-        if (is_wanted(state, what_.states)) jobs += q.counts.of(state);
+        if (is_wanted(state, args_.states)) jobs += q.counts.of(state);
       }
     }
-    return what_.kind.empty() ? jobs : 0;  // of one kind there is no count
+    return args_.kind.empty() ? jobs : 0;  // there are no counts per kind
   }
 
   void_result write(job_page& page, destination& out) {
     std::string lines;
     for (job& j : page.jobs) {
-      if (!is_wanted(j.state, what_.states)) continue;
-      // Nobody may push them on the other side.
-      if (what_.queue.empty() && is_servers_own(j.spec.queue)) continue;
-      if (waits_for_others(j) && !what_.detach) {
+      if (!is_wanted(j.state, args_.states)) continue;
+      // No server accepts pushes to its own queues from outside.
+      if (args_.queue.empty() && is_servers_own(j.spec.queue)) continue;
+      if (waits_for_others(j) && !args_.detach) {
         ++left_out_;
         continue;
       }
@@ -157,36 +158,36 @@ class exporter {
 
   exit_code give_up(progress_bar& bar, const error& why) {
     bar.finish();
-    to_.note(counted(exported_, "job", "jobs") + " written before it failed" +
-             (what_.file.empty() ? "" : ", to " + what_.file + ".partial"));
-    return to_.complain(why);
+    io_.note(counted(exported_, "job", "jobs") + " written before the failure" +
+             (args_.file.empty() ? "" : ", to " + args_.file + ".partial"));
+    return io_.complain(why);
   }
 
   void report() const {
-    if (what_.to.json) {
+    if (args_.server.json) {
       std::string line;
       json::json_writer out(line);
       out.begin_object().key("exported").value(exported_);
       out.key("detached").value(detached_).key("left_out").value(left_out_).end_object();
-      what_.file.empty() ? to_.note(line) : to_.line(line);
+      args_.file.empty() ? io_.note(line) : io_.line(line);
       return;
     }
     if (left_out_ > 0) {
-      to_.note(counted(left_out_, "job waits for others and is", "jobs wait for others and are") +
-               " left out; --detach writes such jobs, to run without waiting");
+      io_.note(counted(left_out_, "job waits for others and is", "jobs wait for others and are") +
+               " omitted; --detach writes them without their conditions");
     }
-    if (what_.quiet) return;
-    to_.note(counted(exported_, "job", "jobs") + " exported" +
-             (what_.file.empty() ? "" : " to " + what_.file));
+    if (args_.quiet) return;
+    io_.note(counted(exported_, "job", "jobs") + " exported" +
+             (args_.file.empty() ? "" : " to " + args_.file));
     if (detached_ > 0) {
-      to_.note(counted(detached_, "of these was", "of these were") +
-               " part of a batch or had waited for others: written without that");
+      io_.note(counted(detached_, "of these was", "of these were") +
+               " part of a batch or waited for others; written without these fields");
     }
   }
 
   client& server_;
-  const export_arguments& what_;
-  const console& to_;
+  const export_arguments& args_;
+  const console& io_;
   std::uint64_t exported_ = 0;
   std::uint64_t detached_ = 0;
   std::uint64_t left_out_ = 0;
@@ -195,8 +196,9 @@ class exporter {
 
 }  // namespace
 
-int run(const export_arguments& what, const console& to) {
-  return with_client(what.to, to, [&](client& server) { return exporter(server, what, to).run(); });
+int run(const export_arguments& args, const console& io) {
+  return with_client(args.server, io,
+                     [&](client& server) { return exporter(server, args, io).run(); });
 }
 
 }  // namespace sluice::jobs::cli

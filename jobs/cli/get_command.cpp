@@ -13,7 +13,7 @@ namespace {
 
 std::string shown(const payload& p) {
   if (p.type == content_type::json) return p.data;
-  return "(" + byte_size(p.data.size()) + " of bytes; --json has them as base64)";
+  return "(" + byte_size(p.data.size()) + " of bytes; --json prints them as base64)";
 }
 
 std::string when(unix_time t) {
@@ -38,7 +38,7 @@ std::string waits_for(const job& j) {
     if (d.when != after_when::success) text += ":" + std::string(to_string(d.when));
   }
   if (j.state == job_state::held && j.blockers > 0) {
-    text += " (" + std::to_string(j.blockers) + " of them have not come true)";
+    text += " (" + std::to_string(j.blockers) + " not met yet)";
   }
   return text;
 }
@@ -47,9 +47,9 @@ std::string shown(const progress& p) {
   return std::to_string(static_cast<int>(p.percent)) + "%" + (p.text.empty() ? "" : ", " + p.text);
 }
 
-void print_job(const job& j, const console& to) {
-  const text_style& style = to.style();
-  to.line(style.bold("job " + std::to_string(j.id)) + " " + j.spec.kind + ", " +
+void print_job(const job& j, const console& io) {
+  const text_style& style = io.style();
+  io.line(style.bold("job " + std::to_string(j.id)) + " " + j.spec.kind + ", " +
           coloured(j.state, style));
   std::vector<std::pair<const char*, std::string>> rows = {{"queue", j.spec.queue}};
   if (j.spec.priority != 0) rows.emplace_back("priority", std::to_string(j.spec.priority));
@@ -75,9 +75,9 @@ void print_job(const job& j, const console& to) {
   for (const auto& [name, value] : rows) {
     std::string title = name;
     title.append(12 - title.size(), ' ');
-    to.line("  " + style.faint(title) + value);
+    io.line("  " + style.faint(title) + value);
   }
-  to.print(errors_of(j));
+  io.print(errors_of(j));
 }
 
 exit_code code_of_end(const job& j) {
@@ -86,17 +86,17 @@ exit_code code_of_end(const job& j) {
 
 }  // namespace
 
-int run(const get_arguments& what, const console& to) {
-  return with_client(what.to, to, [&](client& server) {
+int run(const get_arguments& args, const console& io) {
+  return with_client(args.server, io, [&](client& server) {
     const result<job> found =
-        what.wait ? server.wait(what.id, deadline::after(*what.wait)) : server.get(what.id);
-    if (!found) return to.complain(found.error());
-    if (what.to.json) {
-      to.line(json::to_json(*found));
+        args.wait ? server.wait(args.id, deadline::after(*args.wait)) : server.get(args.id);
+    if (!found) return io.complain(found.error());
+    if (args.server.json) {
+      io.line(json::to_json(*found));
     } else {
-      print_job(*found, to);
+      print_job(*found, io);
     }
-    return what.wait ? code_of_end(*found) : exit_code::ok;
+    return args.wait ? code_of_end(*found) : exit_code::ok;
   });
 }
 

@@ -6,9 +6,9 @@
 
 namespace sluice::jobs::cli {
 
-result<payload> read_args(const std::string& text, bool as_bytes, const console& from) {
+result<payload> read_args(const std::string& text, bool as_bytes, const console& io) {
   const auto read = [&]() -> result<std::string> {
-    if (text == "-") return from.read_all(limits::args_bytes_max);
+    if (text == "-") return io.read_all(limits::args_bytes_max);
     if (text.starts_with('@')) return read_file(text.substr(1), limits::args_bytes_max);
     return text;
   };
@@ -18,7 +18,7 @@ result<payload> read_args(const std::string& text, bool as_bytes, const console&
   if (text.empty()) return payload{};
   if (const auto is_json = json::check_json(*data); !is_json) {
     return error{error_code::invalid, "the args are not JSON: " + is_json.error().message +
-                                          "; for text as it is, say --bytes"};
+                                          "; use --bytes for text that is not JSON"};
   }
   return payload{std::move(*data), content_type::json};
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-// The args of a job as they are given on a command line.
+// Reads the args of a job from a command line.
 
 #include <string>
 
@@ -9,9 +9,10 @@
 
 namespace sluice::jobs::cli {
 
-// A value, @FILE, or - for standard input; empty: none. invalid: it is no JSON, and not `as_bytes`.
-result<payload> read_args(const std::string& text, bool as_bytes, const console& from);
-// Empty, or JSON.
+// `text` is a value, @FILE, or - for standard input; empty: no args. Fails with `invalid` if it is
+// not JSON, unless `as_bytes`.
+result<payload> read_args(const std::string& text, bool as_bytes, const console& io);
+// Fails with `invalid` unless the text is empty or JSON.
 void_result check_metadata(const std::string& text);
 
 }  // namespace sluice::jobs::cli

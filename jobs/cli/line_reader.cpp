@@ -13,22 +13,22 @@ namespace sluice::jobs::cli {
 result<std::optional<std::string>> line_reader::next() {
   std::array<char, 65536> part;
   for (;;) {
-    const std::size_t end = buffer_.find('\n', looked_);
+    const std::size_t end = buffer_.find('\n', searched_);
     if (end != std::string::npos) {
       std::string line = buffer_.substr(0, end);
       if (line.ends_with('\r')) line.pop_back();
       buffer_.erase(0, end + 1);
-      looked_ = 0;
+      searched_ = 0;
       return std::optional(std::move(line));
     }
-    looked_ = buffer_.size();
+    searched_ = buffer_.size();
     if (buffer_.size() > max_) {
       return error{error_code::too_large,
-                   "a line is longer than the " + std::to_string(max_) + " bytes allowed"};
+                   "a line is longer than the limit of " + std::to_string(max_) + " bytes"};
     }
     if (ended_) {
       if (buffer_.empty()) return std::optional<std::string>();
-      looked_ = 0;
+      searched_ = 0;
       return std::optional(std::exchange(buffer_, {}));
     }
     const ssize_t n = ::read(from_, part.data(), part.size());
@@ -41,7 +41,7 @@ result<std::optional<std::string>> line_reader::next() {
 }
 
 bool line_reader::would_wait() {
-  if (ended_ || buffer_.find('\n', looked_) != std::string::npos) return false;
+  if (ended_ || buffer_.find('\n', searched_) != std::string::npos) return false;
   pollfd file{from_, POLLIN, 0};
   return ::poll(&file, 1, 0) == 0;
 }

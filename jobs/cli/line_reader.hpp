@@ -1,7 +1,7 @@
 #pragma once
 
-// The lines of a file or a pipe, one after the other, and whether there is one without waiting: so
-// that what arrives in drips is passed on at once, and what arrives in bulk is passed on in bulk.
+// Reads the lines of a file or a pipe, and can check whether a line is available without blocking,
+// so that slow input is forwarded at once and fast input in bulk.
 
 #include <cstddef>
 #include <optional>
@@ -13,19 +13,20 @@ namespace sluice::jobs::cli {
 
 class line_reader {
  public:
-  // Of a descriptor that somebody else closes.
+  // The descriptor is not owned.
   line_reader(int from, std::size_t bytes_max) : from_(from), max_(bytes_max) {}
 
-  // Without its line end; none at the end of the file. too_large, io_error.
+  // Returns the next line without its line end; nullopt at the end of the file. Fails with
+  // `too_large` or `io_error`.
   result<std::optional<std::string>> next();
-  // Whether `next` would wait for whoever writes.
+  // Returns whether `next` would block.
   bool would_wait();
 
  private:
   int from_;
   std::size_t max_;
   std::string buffer_;
-  std::size_t looked_ = 0;  // no line end before this
+  std::size_t searched_ = 0;  // no line end before this position
   bool ended_ = false;
 };
 

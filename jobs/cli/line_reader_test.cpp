@@ -40,7 +40,7 @@ class LineReader : public ::testing::Test {
   line_reader lines_{ends_[0], 100};
 };
 
-TEST_F(LineReader, GivesLinesWithoutTheirEnds) {
+TEST_F(LineReader, ReturnsLinesWithoutTheirEnds) {
   write("one\n\nthree\r\nfour");
   finish();
   EXPECT_EQ(next(), "one");
@@ -51,7 +51,7 @@ TEST_F(LineReader, GivesLinesWithoutTheirEnds) {
   EXPECT_EQ(next(), "(end)");
 }
 
-TEST_F(LineReader, KnowsWhetherItWouldWait) {
+TEST_F(LineReader, DetectsThatItWouldBlock) {
   EXPECT_TRUE(lines_.would_wait());
   write("one\ntwo\n");
   EXPECT_FALSE(lines_.would_wait());
@@ -64,9 +64,9 @@ TEST_F(LineReader, KnowsWhetherItWouldWait) {
   EXPECT_EQ(next(), "(end)");
 }
 
-TEST_F(LineReader, RefusesALineThatIsTooLong) {
+TEST_F(LineReader, RejectsALineThatIsTooLong) {
   write(std::string(101, 'x'));
-  EXPECT_NE(next().find("longer than the 100 bytes"), std::string::npos);
+  EXPECT_NE(next().find("longer than the limit of 100 bytes"), std::string::npos);
 }
 
 }  // namespace

@@ -12,20 +12,20 @@ namespace {
 using namespace sluice::jobs::cli;
 
 int run_program(int argc, char** argv) {
-  const console to;
+  const console io;
   const auto parsed = parse_arguments(argc, argv);
   if (const auto* nothing = std::get_if<no_command>(&parsed)) {
     if (nothing->code == exit_code::ok) {
-      to.print(nothing->text);
+      io.print(nothing->text);
     } else {
       std::fputs(nothing->text.c_str(), stderr);
     }
     return static_cast<int>(nothing->code);
   }
   const int code =
-      std::visit([&](const auto& what) { return run(what, to); }, std::get<arguments>(parsed));
-  if (const auto out = to.flush(); !out && code == 0) {
-    return static_cast<int>(to.complain(out.error()));
+      std::visit([&](const auto& args) { return run(args, io); }, std::get<arguments>(parsed));
+  if (const auto out = io.flush(); !out && code == 0) {
+    return static_cast<int>(io.complain(out.error()));
   }
   return code;
 }
@@ -35,7 +35,7 @@ int run_program(int argc, char** argv) {
 int main(int argc, char** argv) {
   try {
     return run_program(argc, argv);
-  } catch (const std::exception& e) {  // memory, or threads, that the system does not have
+  } catch (const std::exception& e) {  // out of memory or threads
     std::fprintf(stderr, "sluice: %s\n", e.what());
     return static_cast<int>(exit_code::failed);
   }

@@ -7,8 +7,8 @@
 namespace sluice::jobs::cli {
 namespace {
 
-// A line must not begin with a dot or a quote, a backslash begins an escape, and a hyphen that is
-// to be copied is written as minus.
+// Escapes text for roff: a dot or quote at the start of a line, backslashes, and hyphens, which are
+// written as minus so that they can be copied.
 std::string roff(std::string_view text) {
   std::string out;
   bool begins = true;
@@ -44,12 +44,12 @@ std::string flag_title(const flag_description& f) {
 }
 
 std::string flag_paragraph(const flag_description& f) {
-  std::string text = ".TP\n" + flag_title(f) + "\n" + roff(f.about);
+  std::string text = ".TP\n" + flag_title(f) + "\n" + roff(f.summary);
   if (f.is_positional && !f.choices().empty()) text += " (" + roff(f.value) + ")";
   if (!f.default_value.empty()) text += " (" + roff(f.default_value) + ")";
-  if (f.is_required) text += "; must be there";
-  if (f.is_list && !f.is_positional) text += "; may be there several times";
-  if (!f.environment.empty()) text += "; or " + bold(f.environment) + " in the environment";
+  if (f.is_required) text += "; required";
+  if (f.is_list && !f.is_positional) text += "; may be repeated";
+  if (!f.environment.empty()) text += "; also " + bold(f.environment) + " in the environment";
   return text + ".\n";
 }
 
@@ -65,7 +65,7 @@ std::string synopsis(const std::string& path, const command_description& c) {
 }
 
 void add_command(std::string& page, const std::string& path, const command_description& c) {
-  page += ".SS " + roff(path) + "\n" + roff(c.about) + "\n.PP\n" + synopsis(path, c) + "\n";
+  page += ".SS " + roff(path) + "\n" + roff(c.summary) + "\n.PP\n" + synopsis(path, c) + "\n";
   for (const flag_description& f : c.flags) {
     if (f.names.front() != "--help") page += flag_paragraph(f);
   }
@@ -75,40 +75,38 @@ void add_command(std::string& page, const std::string& path, const command_descr
 
 constexpr const char* description_section =
     "sluice is a durable job server in one program, and the commands to use it. Programs in any\n"
-    "language push jobs over HTTP, workers take them, and a job that was acknowledged is not "
-    "lost:\n"
-    "it is on the disk when its push returns, and it is given to another worker when the one that\n"
-    "has it dies.\n"
+    "language push jobs over HTTP, and workers lease them. An acknowledged job is not lost: it is\n"
+    "on disk when its push returns, and another worker gets it if its worker dies.\n"
     ".PP\n"
-    "Results go to standard output, everything else to standard error, so that a pipe gets "
-    "results\n"
-    "only. Every command has\n\\fB\\-\\-help\\fR, with examples.\n"
+    "Results go to standard output, all other output to standard error, so that a pipe gets\n"
+    "results only. Every command has\n\\fB\\-\\-help\\fR, with examples.\n"
     ".PP\n"
     "Durations are 500ms, 30s, 5m, 1h30m, 7d, or a number of seconds. Sizes are bytes, or 64KB,\n"
-    "64MB, 1GB (of 1024). Rates are 100/s, 30/m or 5/h. Times are RFC 3339, as in\n"
+    "64MB, 1GB (powers of 1024). Rates are 100/s, 30/m or 5/h. Times are RFC 3339, as in\n"
     "2026\\-01\\-31T12:00:00Z.\n";
 
 constexpr const char* exit_status =
-    ".TP\n0\nIt was done.\n"
-    ".TP\n1\nUnderstood and refused; or what was waited for had another end than success.\n"
-    ".TP\n2\nThe command line, or a value in it, is wrong: the same will never succeed.\n"
+    ".TP\n0\nSuccess.\n"
+    ".TP\n1\nRefused, or the awaited job is dead or cancelled.\n"
+    ".TP\n2\nThe command line, or a value in it, is invalid: a retry cannot succeed.\n"
     ".TP\n3\nNo such job, queue, batch, entry, file or program.\n"
-    ".TP\n4\nThe queue is full, the server overloaded, closing or out of disk space: try later.\n"
-    ".TP\n5\nNo server there, or no answer that makes sense.\n"
-    ".TP\n6\nThe time that was given for it is over.\n"
+    ".TP\n4\nThe queue is full, or the server is overloaded, closing or out of disk space: retry\n"
+    "later.\n"
+    ".TP\n5\nNo server at the address, or an invalid response.\n"
+    ".TP\n6\nThe given time has passed.\n"
     ".TP\n7\nThe data cannot be opened, or is damaged.\n"
-    ".TP\n8\nAnother program listens there.\n"
-    ".TP\n9\nThe token is missing, wrong, or does not allow it.\n"
+    ".TP\n8\nAnother program listens on the address.\n"
+    ".TP\n9\nThe token is missing, wrong, or lacks the permission.\n"
     ".TP\n130, 143\nA second SIGINT or SIGTERM ended serve or work at once.\n";
 
 constexpr const char* environment =
-    ".TP\n\\fBSLUICE_URL\\fR\nWhere the server is.\n"
-    ".TP\n\\fBSLUICE_TOKEN\\fR\nThe token to show to it.\n"
-    ".TP\n\\fBNO_COLOR\\fR\nNo colours, if it is not empty.\n"
-    ".PP\nThose that stand for a flag are named with it. Flags come before the environment.\n";
+    ".TP\n\\fBSLUICE_URL\\fR\nThe address of the server.\n"
+    ".TP\n\\fBSLUICE_TOKEN\\fR\nThe token for the server.\n"
+    ".TP\n\\fBNO_COLOR\\fR\nDisables colours if it is not empty.\n"
+    ".PP\nFlags with a variable name it. Flags take precedence over the environment.\n";
 
 constexpr const char* files =
-    ".TP\n\\fIdata/jobs.db\\fR\nThe jobs, an SQLite database; beside it what SQLite needs.\n";
+    ".TP\n\\fIdata/jobs.db\\fR\nThe jobs, an SQLite database, with SQLite's files beside it.\n";
 
 }  // namespace
 
@@ -127,8 +125,8 @@ std::string man_page(const command_description& program, const std::string& vers
   return page;
 }
 
-int run(const man_arguments&, const console& to) {
-  to.print(man_page(describe_program(), SLUICE_VERSION));
+int run(const man_arguments&, const console& io) {
+  io.print(man_page(describe_program(), SLUICE_VERSION));
   return static_cast<int>(exit_code::ok);
 }
 

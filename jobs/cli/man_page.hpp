@@ -1,7 +1,7 @@
 #pragma once
 
-// The manual page, in roff: commands and flags from their description, and around them what only a
-// person can write.
+// Generates the manual page in roff: commands and flags from their description, other sections from
+// fixed text.
 
 #include <string>
 

@@ -1,5 +1,5 @@
-// Which commands there are and what help says. The flags of all but `serve` are in the files
-// beside this one that add a family of commands each (detail/parse_*.cpp).
+// Defines the program's commands and their help. The flags of all commands except `serve` are in
+// detail/parse_*.cpp, one file per family of commands.
 #include <algorithm>
 #include <sstream>
 #include <string>
@@ -22,18 +22,17 @@ constexpr const char* program_description =
     "\n"
     "  sluice serve                               start a server\n"
     "  sluice push mail '{\"to\":\"ada@example.com\"}'  push a job\n"
-    "  sluice work --exec ./send-mail             do jobs with a program\n";
+    "  sluice work --exec ./send-mail             run a program for each job\n";
 
 constexpr const char* exit_codes =
-    "Exit codes: 0 done; 1 refused or failed; 2 bad usage; 3 not found; 4 full or overloaded, try\n"
-    "later; 5 no server; 6 timed out; 7 the data cannot be opened, or is damaged; 8 the address "
-    "is\n"
-    "in use; 9 the token does not allow it.\n"
-    "docs/reference/cli.md has all of it.";
+    "Exit codes: 0 success; 1 refused or failed; 2 bad usage; 3 not found; 4 full or overloaded,\n"
+    "retry later; 5 no server; 6 timed out; 7 the data cannot be opened or is damaged; 8 the\n"
+    "address is in use; 9 not permitted by the token.\n"
+    "docs/reference/cli.md has the full list.";
 
 std::string_view type_of(const config_key& key) {
   using kind = config_key::kind;
-  switch (key.what) {
+  switch (key.type) {
     case kind::count:
       return "NUMBER";
     case kind::size:
@@ -75,7 +74,7 @@ class command_line {
   std::variant<arguments, no_command> parse(int argc, const char* const* argv) {
     try {
       if (argc > 0) serve_.program = argv[0];
-      // What stands after -- is the program's that work runs; CLI11 would take a [1] in it apart.
+      // The words after -- are the program of `work`; CLI11 would split a [1] in them.
       const char* const* end = argv + argc;
       const char* const* split = std::find(argv, end, std::string_view("--"));
       std::vector<std::string> program;
@@ -84,15 +83,15 @@ class command_line {
         argc = static_cast<int>(split - argv);
       }
       app_.parse(argc, argv);
-      auto asked = commands_.finish();
-      if (!asked) return no_command{exit_code::bad_usage, "sluice: no command\n"};
-      if (auto* work = std::get_if<work_arguments>(&*asked)) {
+      auto selected = commands_.finish();
+      if (!selected) return no_command{exit_code::bad_usage, "sluice: no command\n"};
+      if (auto* work = std::get_if<work_arguments>(&*selected)) {
         work->command = std::move(program);
         if (work->shell.empty() == work->command.empty()) {
-          refuse("--exec", "say what to run: --exec COMMAND or -- PROGRAM ARGS, one of the two");
+          refuse("--exec", "give exactly one of --exec COMMAND and -- PROGRAM ARGS");
         }
       }
-      return std::move(*asked);
+      return std::move(*selected);
     } catch (const CLI::ParseError& e) {
       return explain(e);
     }
@@ -103,13 +102,13 @@ class command_line {
     std::ostringstream out;
     std::ostringstream err;
     if (app_.exit(e, out, err) == 0) return {exit_code::ok, out.str()};
-    std::string who = "sluice";
+    std::string name = "sluice";
     for (const CLI::App* at = &app_; !at->get_subcommands().empty();) {
       at = at->get_subcommands().front();
-      who += " " + at->get_name();
+      name += " " + at->get_name();
     }
     return {exit_code::bad_usage,
-            "sluice: " + std::string(e.what()) + "\n'" + who + " --help' says what there is.\n"};
+            "sluice: " + std::string(e.what()) + "\nRun '" + name + " --help' for usage.\n"};
   }
 
   void add_serve();
@@ -124,42 +123,43 @@ class command_line {
 
 void command_line::add_serve() {
   CLI::App& c =
-      commands_.add("serve", "Start a server: takes jobs over HTTP and gives them to workers.",
+      commands_.add("serve", "Start a server: accepts jobs over HTTP and leases them to workers.",
                     "  sluice serve\n"
                     "  sluice serve --data /var/lib/sluice --listen 127.0.0.1:8000\n"
                     "  sluice serve --memory --log-json\n"
                     "  sluice serve --beanstalk :11300 --faktory :7419\n"
-                    "Ctrl-C or SIGTERM ends it and saves the leases of workers; a second one ends "
-                    "it at once. SIGUSR2 restarts it, and no push is refused.",
+                    "Ctrl-C or SIGTERM ends it and saves the workers' leases; a second signal ends "
+                    "it at once. SIGUSR2 restarts it without rejecting pushes.",
                     [this] { return finish_serve(); });
   c.add_option("--config", serve_.from.file,
-               "a file of settings; else sluice.toml of the data folder, if it is there")
+               "configuration file; default: sluice.toml in the data folder, if it exists")
       ->envname("SLUICE_CONFIG")
       ->type_name("FILE");
   for (const config_key& key : config_keys()) add_setting(c, key);
-  c.add_option("--port", serve_port_, "the port of --listen; 0: any that is free");
-  c.add_option("--port-file", serve_.port_file, "write the ports there, once it listens")
+  c.add_option("--port", serve_port_, "port of --listen; 0: any free port");
+  c.add_option("--port-file", serve_.port_file, "write the ports to this file once it listens")
       ->type_name("FILE");
-  c.add_flag("--check-config", serve_.check_config, "show what is set, and by what, and end");
-  c.add_flag("-q,--quiet", serve_.quiet, "do not say on standard output how to use it");
+  c.add_flag("--check-config", serve_.check_config,
+             "print the effective settings and their sources, and exit");
+  c.add_flag("-q,--quiet", serve_.quiet, "no banner");
 }
 
-// What a flag says is looked at when all of them are known, with the file and the environment.
+// Values are checked when all flags, the file and the environment are known.
 void command_line::add_setting(CLI::App& c, const config_key& key) {
   if (key.flag.empty()) return;
   const auto note = [this, name = std::string(key.name)](const std::string& text) {
     serve_.from.flags.emplace_back(name, text);
   };
-  const std::string usual = text_of(server_options{}, key);
-  const std::string about =
-      std::string(key.about) +
-      (usual.empty() || key.what == config_key::kind::flag ? "" : " (" + usual + ")");
-  if (key.what == config_key::kind::flag) {
+  const std::string default_text = text_of(server_options{}, key);
+  const std::string summary =
+      std::string(key.summary) +
+      (default_text.empty() || key.type == config_key::kind::flag ? "" : " (" + default_text + ")");
+  if (key.type == config_key::kind::flag) {
     c.add_flag_callback(
-        std::string(key.flag), [note] { note("true"); }, about);
+        std::string(key.flag), [note] { note("true"); }, summary);
     return;
   }
-  c.add_option_function<std::string>(std::string(key.flag), note, about)
+  c.add_option_function<std::string>(std::string(key.flag), note, summary)
       ->type_name(std::string(type_of(key)));
 }
 
@@ -179,7 +179,7 @@ flag_description describe_flag(const CLI::Option& o) {
   d.is_positional = d.names.empty();
   if (d.is_positional) d.names.push_back(o.get_name(true));
   if (o.get_items_expected_max() > 0) d.value = o.get_type_name();
-  d.about = o.get_description();
+  d.summary = o.get_description();
   d.default_value = o.get_default_str();
   d.environment = o.get_envname();
   d.is_required = o.get_required();
@@ -190,7 +190,7 @@ flag_description describe_flag(const CLI::Option& o) {
 command_description describe_app(const CLI::App& app) {
   command_description d;
   d.name = app.get_name();
-  d.about = app.get_description();
+  d.summary = app.get_description();
   d.examples = app.get_footer();
   for (const CLI::Option* o : app.get_options()) d.flags.push_back(describe_flag(*o));
   const auto all = [](const CLI::App*) { return true; };

@@ -28,7 +28,7 @@ std::string jobs(double count) {
 }
 
 std::string lasting(plan_seconds d) {
-  return about(std::chrono::duration_cast<milliseconds>(d));
+  return short_duration(std::chrono::duration_cast<milliseconds>(d));
 }
 
 std::string percent(double share) {
@@ -44,45 +44,45 @@ std::string work_command(const plan& p, const std::string& queue) {
          std::to_string(p.workers) + " --exec COMMAND";
 }
 
-void print(const plan& p, const plan_arguments& what, const console& to) {
-  const text_style& style = to.style();
-  to.line(style.bold(p.verdict));
+void print(const plan& p, const plan_arguments& args, const console& io) {
+  const text_style& style = io.style();
+  io.line(style.bold(p.verdict));
   const auto row = [&](std::string name, const std::string& value) {
     name.append(14 - name.size(), ' ');
-    to.line("  " + style.faint(name) + value);
+    io.line("  " + style.faint(name) + value);
   };
-  const plan_request& asked = p.asked;
+  const plan_request& input = p.asked;
   row("arrives",
-      rate(asked.base_per_second) +
-          (asked.burst_for.count() > 0 ? ", for " + lasting(asked.burst_for) + " " +
-                                             rate(asked.burst_per_second) + ": " + jobs(p.arrivals)
+      rate(input.base_per_second) +
+          (input.burst_for.count() > 0 ? ", for " + lasting(input.burst_for) + " " +
+                                             rate(input.burst_per_second) + ": " + jobs(p.arrivals)
                                        : ""));
   row("workers", grouped(p.workers) + ", which do " + rate(p.service_per_second) +
-                     (p.limited_by_cores ? " (more would not: the cores are busy)" : ""));
+                     (p.limited_by_cores ? " (more do not help: the cores are busy)" : ""));
   if (p.threads > 0) {
-    row("threads", grouped(p.threads) + " keep " + counted(asked.cores, "core", "cores") +
+    row("threads", grouped(p.threads) + " keep " + counted(input.cores, "core", "cores") +
                        " busy: cores x (1 + wait / compute)");
   }
-  row("busy", percent(p.utilisation) + " most of the time, " + percent(p.burst_utilisation) +
-                  " in the burst");
+  row("busy",
+      percent(p.utilisation) + " normally, " + percent(p.burst_utilisation) + " in the burst");
   row("done in burst", jobs(p.done_in_burst));
-  row("waiting", jobs(p.peak) + " at most, " + lasting(p.peak_at) + " after it began");
+  row("waiting", jobs(p.peak) + " at most, " + lasting(p.peak_at) + " after the start");
   row("empty again", p.drain ? lasting(*p.drain) + " after the burst" : "never");
   row("longest wait", p.longest_wait ? lasting(*p.longest_wait) : "no bound");
-  to.line("");
-  to.print(draw(p, {.columns = std::min(to.columns(), chart_columns_max), .rows = 12}));
-  to.line("");
+  io.line("");
+  io.print(draw(p, {.columns = std::min(io.columns(), chart_columns_max), .rows = 12}));
+  io.line("");
   if (p.ends == plan::outcome::overflows) {
-    to.line("No capacity is enough: take more workers, or let a full queue refuse or drop jobs:");
-    to.line("  sluice queues set " + shell_word(what.queue) + " --when-full reject");
+    io.line("No capacity is enough: use more workers, or let a full queue reject or drop jobs:");
+    io.line("  sluice queues set " + shell_word(args.queue) + " --when-full reject");
     return;
   }
-  to.line("To set it:");
-  if (p.capacity > 0) to.line("  " + set_command(p, what.queue));
-  to.line("  " + work_command(p, what.queue));
+  io.line("To configure this:");
+  if (p.capacity > 0) io.line("  " + set_command(p, args.queue));
+  io.line("  " + work_command(p, args.queue));
 }
 
-std::string to_json(const plan& p, const plan_arguments& what) {
+std::string to_json(const plan& p, const plan_arguments& args) {
   std::string text;
   json::json_writer out(text);
   static constexpr std::array ends = {"keeps_up", "drains", "stays_level", "overflows"};
@@ -97,7 +97,7 @@ std::string to_json(const plan& p, const plan_arguments& what) {
   if (p.drain) out.key("drain_seconds").value(p.drain->count());
   if (p.longest_wait) out.key("longest_wait_seconds").value(p.longest_wait->count());
   out.key("capacity").value(p.capacity);
-  if (p.capacity > 0) out.key("command").value(set_command(p, what.queue));
+  if (p.capacity > 0) out.key("command").value(set_command(p, args.queue));
   out.key("depth").begin_array();
   for (const plan::sample& s : p.samples(points_in_json)) {
     out.begin_object().key("seconds").value(s.at.count());
@@ -109,13 +109,13 @@ std::string to_json(const plan& p, const plan_arguments& what) {
 
 }  // namespace
 
-int run(const plan_arguments& what, const console& to) {
-  const auto p = make_plan(what.what);
-  if (!p) return static_cast<int>(to.complain(p.error()));
-  if (what.json) {
-    to.line(to_json(*p, what));
+int run(const plan_arguments& args, const console& io) {
+  const auto p = make_plan(args.request);
+  if (!p) return static_cast<int>(io.complain(p.error()));
+  if (args.json) {
+    io.line(to_json(*p, args));
   } else {
-    print(*p, what, to);
+    print(*p, args, io);
   }
   return static_cast<int>(exit_code::ok);
 }

@@ -1,5 +1,4 @@
-// The program as a user and a script meet it: every command against a real `sluice serve`, with
-// what it prints and how it ends.
+// Every command against a real `sluice serve`: its output and its exit code.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -30,7 +29,7 @@ std::size_t lines_in(const std::string& text) {
 
 class Program : public ::testing::Test {
  protected:
-  // Pushes a job, which must be taken; its id.
+  // Pushes a job, which must be accepted; returns its id.
   std::string push(std::vector<std::string> words) {
     words.insert(words.begin(), {"push", "--quiet"});
     const ended pushed = server_.run(words);
@@ -73,7 +72,7 @@ TEST_F(Program, PushesArgsFromAFileFromStandardInputAndAsBytes) {
   EXPECT_HAS(server_.run({"get", "3", "--json"}).out, R"("args_base64":"bm8ganNvbg==")");
 }
 
-TEST_F(Program, RefusesArgsThatAreNoJson) {
+TEST_F(Program, RejectsArgsThatAreNotJson) {
   const ended pushed = server_.run({"push", "a", "{oops"});
   EXPECT_EQ(pushed.code, 2);
   EXPECT_EQ(pushed.out, "");
@@ -81,7 +80,7 @@ TEST_F(Program, RefusesArgsThatAreNoJson) {
   EXPECT_HAS(pushed.err, "--bytes");
 }
 
-TEST_F(Program, SaysThatAFileIsMissing) {
+TEST_F(Program, ReportsAMissingFile) {
   EXPECT_EQ(server_.run({"push", "a", "@" + folder_.file("none")}).code, 3);
   EXPECT_EQ(server_.run({"push", "--ndjson", folder_.file("none")}).code, 3);
 }
@@ -98,7 +97,7 @@ TEST_F(Program, PushesEveryLineOfAFile) {
   EXPECT_HAS(server_.run({"get", "2500"}).out, "args        2499\n");
 }
 
-TEST_F(Program, SaysWhichLinesWereRefusedAndPushesTheOthers) {
+TEST_F(Program, ReportsRefusedLinesAndPushesTheOthers) {
   const std::string lines =
       "{\"kind\":\"a\"}\n"
       "{\"kind\":\"b\",\"colour\":1}\n"
@@ -111,7 +110,7 @@ TEST_F(Program, SaysWhichLinesWereRefusedAndPushesTheOthers) {
   EXPECT_HAS(pushed.err, "colour");
 }
 
-TEST_F(Program, PushesNothingOfABatchInWhichOneLineIsWrong) {
+TEST_F(Program, PushesNothingOfARequestWithAnInvalidLine) {
   const std::string lines = "{\"kind\":\"a\"}\n{\"kind\":\n";
   const ended pushed = server_.run({"push", "--ndjson", "-", "--all-or-nothing"}, {.input = lines});
   EXPECT_EQ(pushed.code, 2);
@@ -123,12 +122,12 @@ TEST_F(Program, NamesTheJobThatHasAUniqueKey) {
   push({"report", "--unique", "daily"});
   const ended again = server_.run({"push", "report", "--unique", "daily"});
   EXPECT_EQ(again.code, 0) << again.err;
-  EXPECT_HAS(again.out, "job 1 has the unique key already");
+  EXPECT_HAS(again.out, "job 1 already has the unique key");
   EXPECT_HAS(server_.run({"push", "report", "--unique", "daily", "--json"}).out,
              R"("duplicate":true)");
 }
 
-TEST_F(Program, EndsWithThreeForAJobThatIsNotThere) {
+TEST_F(Program, EndsWithThreeForAMissingJob) {
   const ended got = server_.run({"get", "99"});
   EXPECT_EQ(got.code, 3);
   EXPECT_EQ(got.out, "");
@@ -145,7 +144,7 @@ TEST_F(Program, EndsWithFourWhenTheQueueIsFull) {
   EXPECT_HAS(full.err, "small");
 }
 
-TEST_F(Program, EndsWithSixWhenAFullQueueThatBlocksHasNoRoomInTime) {
+TEST_F(Program, EndsWithSixWhenAFullQueueThatBlocksHasNoCapacityInTime) {
   EXPECT_EQ(server_.run({"queues", "set", "small", "--capacity", "1", "--when-full", "block"}).code,
             0);
   push({"a", "--queue", "small"});
@@ -154,7 +153,7 @@ TEST_F(Program, EndsWithSixWhenAFullQueueThatBlocksHasNoRoomInTime) {
   const std::string lines = R"({"kind":"a","queue":"small"})";
   const ended lined = server_.run({"push", "--ndjson", "-", "--wait", "1s"}, {.input = lines});
   EXPECT_EQ(lined.code, 6) << lined.err;
-  EXPECT_HAS(lined.out, "0 jobs pushed, 1 refused; gave up at line");
+  EXPECT_HAS(lined.out, "0 jobs pushed, 1 refused; stopped at line");
 }
 
 TEST_F(Program, EndsWithFiveWhenThereIsNoServer) {
@@ -169,7 +168,7 @@ TEST_F(Program, EndsWithSixWhenAJobHasNotEndedInTime) {
   EXPECT_EQ(got.code, 6) << got.out << got.err;
 }
 
-TEST_F(Program, EndsWithOneWhenTheJobThatWasWaitedForHasFailed) {
+TEST_F(Program, EndsWithOneWhenTheAwaitedJobHasFailed) {
   push({"bad", "--attempts", "1"});
   const ended worked = work({"--jobs", "1", "--exec", "echo broken >&2; exit 7"});
   EXPECT_EQ(worked.code, 0) << worked.err;
@@ -218,7 +217,7 @@ TEST_F(Program, ListsJobsByStateQueueAndKind) {
   EXPECT_HAS(none.err, "no such jobs");
   const ended first = server_.run({"jobs", "--limit", "2"});
   EXPECT_EQ(lines_in(first.out), 3U) << first.out;
-  EXPECT_HAS(first.err, "there are more: --after 2");
+  EXPECT_HAS(first.err, "there are more; use --after 2");
 }
 
 TEST_F(Program, CancelsRetriesAndDeletesJobs) {
@@ -227,10 +226,10 @@ TEST_F(Program, CancelsRetriesAndDeletesJobs) {
   EXPECT_HAS(server_.run({"jobs", "cancel", "1", "2"}).out, "job 1 cancelled\njob 2 cancelled\n");
   EXPECT_HAS(server_.run({"jobs", "retry", "1"}).out, "job 1 ready\n");
   const ended deleted = server_.run({"jobs", "delete", "2", "3"});
-  EXPECT_EQ(deleted.code, 3) << "3 was never there";
+  EXPECT_EQ(deleted.code, 3) << "3 does not exist";
   EXPECT_EQ(deleted.out, "job 2 deleted\n");
   EXPECT_EQ(server_.run({"get", "2"}).code, 3);
-  EXPECT_EQ(server_.run({"jobs", "retry", "1"}).code, 1) << "it is ready already";
+  EXPECT_EQ(server_.run({"jobs", "retry", "1"}).code, 1) << "already ready";
 }
 
 TEST_F(Program, ShowsAndChangesQueues) {
@@ -249,21 +248,21 @@ TEST_F(Program, ShowsAndChangesQueues) {
   EXPECT_HAS(server_.run({"queues", "show", "mail", "--json"}).out, R"("name":"mail")");
 }
 
-TEST_F(Program, PurgesAQueueOnlyWhenItIsSaidTwice) {
+TEST_F(Program, PurgesAQueueOnlyWithConfirmation) {
   push({"a"});
-  const ended asked = server_.run({"queues", "purge", "default"});
-  EXPECT_EQ(asked.code, 2);
-  EXPECT_HAS(asked.err, "--yes");
+  const ended unconfirmed = server_.run({"queues", "purge", "default"});
+  EXPECT_EQ(unconfirmed.code, 2);
+  EXPECT_HAS(unconfirmed.err, "--yes");
   EXPECT_EQ(server_.run({"get", "1"}).code, 0);
   EXPECT_EQ(server_.run({"queues", "purge", "default", "--yes"}).out, "purged 1 job\n");
   EXPECT_EQ(server_.run({"get", "1"}).code, 3);
 }
 
-TEST_F(Program, ShowsWhatTheServerHasDone) {
+TEST_F(Program, ShowsTheServersCounters) {
   push({"a"});
   const ended stats = server_.run({"stats"});
   EXPECT_EQ(stats.code, 0) << stats.err;
-  EXPECT_HAS(stats.out, "takes pushes");
+  EXPECT_HAS(stats.out, "accepts pushes");
   EXPECT_HAS(stats.out, "pushed      1 (0 duplicates");
   EXPECT_HAS(server_.run({"stats", "--json"}).out, R"("pushed":1)");
 }
@@ -293,7 +292,7 @@ TEST_F(Program, RunsAProgramWithoutAShell) {
   EXPECT_HAS(server_.run({"get", "1"}).out, "$HOME [1]");
 }
 
-TEST_F(Program, RefusesToWorkWithAProgramThatIsNotThere) {
+TEST_F(Program, RejectsAMissingProgram) {
   const ended worked = work({"--", "no-such-program-anywhere"});
   EXPECT_EQ(worked.code, 3);
   EXPECT_HAS(worked.err, "no-such-program-anywhere");
@@ -302,8 +301,8 @@ TEST_F(Program, RefusesToWorkWithAProgramThatIsNotThere) {
 TEST_F(Program, StopsACommandAtItsTimeLimit) {
   std::string job;
   ended worked;
-  // The server keeps the limit as well, but leaves the worker a second to say it. Again where that
-  // stood still for longer.
+  // The server enforces the limit, too, a second later. Repeated if this machine was delayed for
+  // longer than that.
   eventually([&] {
     job = push({"slow", "--time-limit", "100ms", "--attempts", "1"});
     worked = work({"--jobs", "1", "--exec", "exec tail -f /dev/null"});
@@ -316,7 +315,7 @@ TEST_F(Program, StopsACommandAtItsTimeLimit) {
   EXPECT_HAS(got.out, "job " + job + " slow, dead");
 }
 
-TEST(ProgramAlone, SaysItsVersion) {
+TEST(ProgramAlone, PrintsItsVersion) {
   EXPECT_HAS(run_sluice({"version"}).out, "sluice 0.");
   EXPECT_HAS(run_sluice({"--version"}).out, "sluice 0.");
   EXPECT_HAS(run_sluice({"version", "--json"}).out, R"({"version":"0.)");

@@ -52,7 +52,8 @@ std::string progress_line(const progress_state& s, std::size_t columns) {
   if (s.per_second > 0) {
     text += ", " + amount(static_cast<std::uint64_t>(s.per_second), s.unit) + "/s";
   }
-  if (const auto left = s.left(); left && s.done < s.total) text += ", " + about(*left) + " left";
+  if (const auto left = s.left(); left && s.done < s.total)
+    text += ", " + short_duration(*left) + " left";
   if (!s.note.empty()) text += ", " + s.note;
   if (s.total == 0) return shortened(s.doing + " " + text, columns);
   std::array<char, 16> percent{};
@@ -65,8 +66,8 @@ std::string progress_line(const progress_state& s, std::size_t columns) {
   return shortened(line + percent.data() + " " + text, columns);
 }
 
-progress_bar::progress_bar(const console& to, progress_options o)
-    : to_(to),
+progress_bar::progress_bar(const console& io, progress_options o)
+    : io_(io),
       quiet_(o.quiet),
       timers_(o.timers != nullptr ? *o.timers : real_clock()),
       began_(timers_.now()),
@@ -85,7 +86,7 @@ void progress_bar::at(std::uint64_t done) {
     while (samples_.size() > 2 && now - samples_[1].at >= rate_window) samples_.pop_front();
   }
   const auto pause =
-      to_.shows_progress() ? milliseconds(between_draws) : milliseconds(between_lines);
+      io_.shows_progress() ? milliseconds(between_draws) : milliseconds(between_lines);
   if (quiet_ || now - drawn_ < pause) return;
   draw(now);
 }
@@ -95,17 +96,17 @@ void progress_bar::draw(time_point now) {
   const double seconds = std::chrono::duration<double>(now - from.at).count();
   state_.per_second = seconds > 0 ? static_cast<double>(state_.done - from.done) / seconds : 0.0;
   drawn_ = now;
-  if (to_.shows_progress()) {
-    to_.progress(progress_line(state_, to_.columns() - 1));  // the last would wrap
+  if (io_.shows_progress()) {
+    io_.progress(progress_line(state_, io_.columns() - 1));  // a full line would wrap
     is_shown_ = true;
   } else {
-    to_.note(progress_line(state_, 200));
+    io_.note(progress_line(state_, 200));
   }
 }
 
 void progress_bar::clear() {
   if (!std::exchange(is_shown_, false)) return;
-  to_.progress("");
+  io_.progress("");
   drawn_ = began_;
 }
 

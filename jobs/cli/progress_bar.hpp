@@ -1,12 +1,12 @@
 #pragma once
 
-// How far a long piece of work has come, with its rate and how long it has to go: on a terminal one
-// line that is drawn over, elsewhere a line every few seconds, so that a log is not flooded.
+// Shows the progress of a long operation with its rate and remaining time: on a terminal a line
+// that is redrawn, otherwise a line every few seconds, so that a log is not flooded.
 //
-// Guarantees: everything goes to standard error. `at` may be called as often as one likes: it draws
-// ten times a second at most. Its end wipes the line.
+// Guarantees: all output goes to standard error. `at` may be called at any frequency: it draws at
+// most ten times a second. The destructor erases the line.
 //
-//     progress_bar bar(to, {.doing = "importing", .unit = "jobs", .total = lines});
+//     progress_bar bar(io, {.doing = "importing", .unit = "jobs", .total = lines});
 //     for (...) bar.at(++n);
 //     bar.finish();
 
@@ -23,14 +23,14 @@
 namespace sluice::jobs::cli {
 
 struct progress_options {
-  std::string doing{};      // what is done: "importing"
-  std::string unit{};       // of what: "jobs"; "B" for bytes
-  std::uint64_t total = 0;  // zero: nobody knows
-  bool quiet = false;       // shows nothing
+  std::string doing{};      // the operation: "importing"
+  std::string unit{};       // "jobs"; "B" for bytes
+  std::uint64_t total = 0;  // 0: unknown
+  bool quiet = false;       // no output
   clock* timers = nullptr;  // null: real_clock()
 };
 
-// What one line says.
+// The content of one line.
 struct progress_state {
   std::string doing{};
   std::string unit{};
@@ -39,14 +39,14 @@ struct progress_state {
   double per_second = 0;
   std::string note{};  // at the end, as in "3 refused"
 
-  std::optional<milliseconds> left() const;  // none: it cannot be told
+  std::optional<milliseconds> left() const;  // nullopt: unknown
 };
-// Up to `columns` wide; with a bar in it where one fits.
+// Returns at most `columns` characters, with a bar if it fits.
 std::string progress_line(const progress_state& s, std::size_t columns);
 
 class progress_bar {
  public:
-  progress_bar(const console& to, progress_options o);
+  progress_bar(const console& io, progress_options o);
   ~progress_bar() { finish(); }
   progress_bar(const progress_bar&) = delete;
   progress_bar& operator=(const progress_bar&) = delete;
@@ -54,13 +54,13 @@ class progress_bar {
   void at(std::uint64_t done);
   void set_total(std::uint64_t total) { state_.total = total; }
   void note(std::string text) { state_.note = std::move(text); }
-  // Makes room for a line to standard error; the next `at` draws again.
+  // Erases the line before other output to standard error; the next `at` draws it again.
   void clear();
   void finish();
 
   std::uint64_t done() const noexcept { return state_.done; }
   milliseconds took() const;
-  double per_second_overall() const;  // from begin to now
+  double per_second_overall() const;  // since construction
 
  private:
   struct sample {
@@ -70,11 +70,11 @@ class progress_bar {
 
   void draw(time_point now);
 
-  const console& to_;
+  const console& io_;
   const bool quiet_;
   clock& timers_;
   progress_state state_;
-  std::deque<sample> samples_;  // of the last seconds, for a rate that is not an old one
+  std::deque<sample> samples_;  // of the last seconds, for a current rate
   time_point began_;
   time_point drawn_;
   bool is_shown_ = false;

@@ -1,4 +1,4 @@
-// Progress of long work, as one line or as a line now and then.
+// Progress of long operations, as one line or as periodic lines.
 #include "jobs/cli/progress_bar.hpp"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST(ProgressLine, HasABarARateAndWhatIsLeft) {
+TEST(ProgressLine, HasABarARateAndTheRemainingTime) {
   const progress_state s{
       .doing = "importing", .unit = "jobs", .done = 500, .total = 1000, .per_second = 100};
   EXPECT_EQ(progress_line(s, 80),
@@ -29,26 +29,26 @@ TEST(ProgressLine, FitsItsColumns) {
   }
 }
 
-TEST(ProgressLine, SaysNothingAboutWhatItCannotKnow) {
+TEST(ProgressLine, OmitsUnknownValues) {
   const progress_state s{.doing = "importing", .unit = "jobs", .done = 500};
   EXPECT_EQ(progress_line(s, 80), "importing 500 jobs");
   EXPECT_FALSE(s.left());
 }
 
-TEST(ProgressLine, GivesBytesAsSizes) {
+TEST(ProgressLine, FormatsBytesAsSizes) {
   const progress_state s{.doing = "copying", .unit = "B", .done = 1 << 20, .total = 2 << 20};
   EXPECT_EQ(progress_line(s, 30), "copying  50% 1.0 MB of 2.0 MB");
 }
 
-TEST(ProgressLine, IsNeverMoreThanWhole) {
+TEST(ProgressLine, NeverExceedsTheTotal) {
   const progress_state s{.doing = "exporting", .unit = "jobs", .done = 12, .total = 10};
   EXPECT_NE(progress_line(s, 80).find("100%"), std::string::npos);
 }
 
-// Standard error as a file: what a log would have.
+// Standard error as a file, like a log.
 class ProgressBar : public ::testing::Test {
  protected:
-  ProgressBar() : err_(std::tmpfile()), to_({.in = stdin, .out = stdout, .err = err_}) {}
+  ProgressBar() : err_(std::tmpfile()), console_({.in = stdin, .out = stdout, .err = err_}) {}
   ~ProgressBar() override { std::fclose(err_); }
 
   std::string written() {
@@ -59,12 +59,13 @@ class ProgressBar : public ::testing::Test {
   }
 
   std::FILE* err_;
-  console to_;
+  console console_;
   manual_clock clock_;
 };
 
 TEST_F(ProgressBar, WritesALineEveryFewSecondsWhereThereIsNoTerminal) {
-  progress_bar bar(to_, {.doing = "importing", .unit = "jobs", .total = 100, .timers = &clock_});
+  progress_bar bar(console_,
+                   {.doing = "importing", .unit = "jobs", .total = 100, .timers = &clock_});
   for (std::uint64_t i = 1; i <= 100; ++i) {
     clock_.advance(100ms);
     bar.at(i);
@@ -76,7 +77,7 @@ TEST_F(ProgressBar, WritesALineEveryFewSecondsWhereThereIsNoTerminal) {
 }
 
 TEST_F(ProgressBar, TakesItsRateFromTheLastSeconds) {
-  progress_bar bar(to_, {.doing = "d", .unit = "jobs", .total = 100'000, .timers = &clock_});
+  progress_bar bar(console_, {.doing = "d", .unit = "jobs", .total = 100'000, .timers = &clock_});
   std::uint64_t done = 0;
   for (int i = 0; i < 100; ++i) {
     clock_.advance(1s);
@@ -91,7 +92,7 @@ TEST_F(ProgressBar, TakesItsRateFromTheLastSeconds) {
 }
 
 TEST_F(ProgressBar, IsSilentWhenQuiet) {
-  progress_bar bar(to_, {.doing = "d", .unit = "jobs", .quiet = true, .timers = &clock_});
+  progress_bar bar(console_, {.doing = "d", .unit = "jobs", .quiet = true, .timers = &clock_});
   clock_.advance(1min);
   bar.at(10);
   EXPECT_EQ(written(), "");

@@ -21,39 +21,39 @@
 namespace sluice::jobs::cli {
 namespace {
 
-exit_code push_one(client& server, const push_arguments& what, const console& to) {
-  auto args = read_args(what.args, what.as_bytes, to);
-  if (!args) return to.complain(args.error());
-  job_spec spec = what.spec;
-  spec.args = std::move(*args);
-  if (what.delay) spec.run_at = real_time().after(*what.delay);
+exit_code push_one(client& server, const push_arguments& args, const console& io) {
+  auto read = read_args(args.args, args.as_bytes, io);
+  if (!read) return io.complain(read.error());
+  job_spec spec = args.spec;
+  spec.args = std::move(*read);
+  if (args.delay) spec.run_at = real_time().after(*args.delay);
   if (const auto is_json = check_metadata(spec.metadata); !is_json) {
-    return to.complain(is_json.error());
+    return io.complain(is_json.error());
   }
-  if (const auto is_valid = validate(spec); !is_valid) return to.complain(is_valid.error());
-  const auto pushed = server.push(std::move(spec), push_limits(what.wait));
-  if (!pushed) return to.complain(pushed.error());
-  if (what.to.json) {
-    to.line(json::to_json(*pushed));
-  } else if (what.quiet) {
-    if (pushed->id != 0) to.line(std::to_string(pushed->id));
-  } else if (pushed->what == push_receipt::fate::duplicate) {
-    to.line("job " + std::to_string(pushed->id) + " has the unique key already: nothing pushed");
-  } else if (pushed->what == push_receipt::fate::dropped) {
-    to.line("dropped: the queue is full");
-  } else if (pushed->what == push_receipt::fate::skipped) {
-    to.line("skipped: what it was to wait for can no longer come true");
+  if (const auto is_valid = validate(spec); !is_valid) return io.complain(is_valid.error());
+  const auto pushed = server.push(std::move(spec), push_limits(args.wait));
+  if (!pushed) return io.complain(pushed.error());
+  if (args.server.json) {
+    io.line(json::to_json(*pushed));
+  } else if (args.quiet) {
+    if (pushed->id != 0) io.line(std::to_string(pushed->id));
+  } else if (pushed->outcome == push_receipt::fate::duplicate) {
+    io.line("job " + std::to_string(pushed->id) + " already has the unique key: nothing pushed");
+  } else if (pushed->outcome == push_receipt::fate::dropped) {
+    io.line("dropped: the queue is full");
+  } else if (pushed->outcome == push_receipt::fate::skipped) {
+    io.line("skipped: its conditions can no longer be met");
   } else {
-    to.line("job " + std::to_string(pushed->id) + " pushed");
+    io.line("job " + std::to_string(pushed->id) + " pushed");
   }
   return exit_code::ok;
 }
 
-// Pushes the lines of a file, as many at a time as are there, and keeps count.
+// Pushes the lines of a file in requests of the lines that are available, and counts the results.
 class line_pusher {
  public:
-  line_pusher(client& server, const push_arguments& what, const console& to)
-      : server_(server), what_(what), to_(to) {}
+  line_pusher(client& server, const push_arguments& args, const console& io)
+      : server_(server), args_(args), io_(io) {}
 
   exit_code push_all(int from) {
     line_reader lines(from, line_bytes_max);
@@ -75,15 +75,15 @@ class line_pusher {
   }
 
  private:
-  // False: there is no use in going on.
+  // Returns false to stop.
   bool take(const std::string& line) {
     if (line.find_first_not_of(" \t") == std::string::npos) return true;
     auto spec =
         json::read<job_spec>(line, {.now = real_time().after(milliseconds(0)), .line = number_});
     if (!spec) {
       refuse(number_, spec.error());
-      if (what_.mode == bulk::each) return true;
-      gave_up_ = true;  // the others of its batch must not be pushed without it
+      if (args_.mode == bulk::each) return true;
+      gave_up_ = true;  // the request must be pushed as a whole or not at all
       return false;
     }
     batch_.push_back(std::move(*spec));
@@ -95,7 +95,7 @@ class line_pusher {
   bool flush() {
     if (batch_.empty()) return true;
     const auto results =
-        server_.push_many(std::exchange(batch_, {}), what_.mode, push_limits(what_.wait));
+        server_.push_many(std::exchange(batch_, {}), args_.mode, push_limits(args_.wait));
     const auto numbers = std::exchange(numbers_, {});
     batch_bytes_ = 0;
     for (std::size_t i = 0; i < results.size(); ++i) count(results[i], numbers[i]);
@@ -104,16 +104,16 @@ class line_pusher {
   }
 
   void count(const result<push_receipt>& one, std::size_t line) {
-    if (what_.to.json) {
+    if (args_.server.json) {
       std::string item;
       json::write_item(item, one);
-      to_.line(item);
+      io_.line(item);
     }
     if (!one) return refuse(line, one.error());
-    switch (one->what) {
+    switch (one->outcome) {
       case push_receipt::fate::accepted:
         ++pushed_;
-        if (what_.quiet && !what_.to.json) to_.line(std::to_string(one->id));
+        if (args_.quiet && !args_.server.json) io_.line(std::to_string(one->id));
         break;
       case push_receipt::fate::duplicate:
         ++duplicates_;
@@ -130,10 +130,10 @@ class line_pusher {
   void refuse(std::size_t line, const error& why) {
     ++refused_;
     complain(line, why);
-    // What the server cannot do for one it cannot do for the next.
+    // The next line would fail, too.
     if (why.code == error_code::unavailable || why.code == error_code::shutting_down ||
         why.code == error_code::disk_full || why.code == error_code::timed_out ||
-        what_.mode == bulk::all_or_nothing) {
+        args_.mode == bulk::all_or_nothing) {
       gave_up_ = true;
     }
   }
@@ -142,13 +142,13 @@ class line_pusher {
     if (code_ == exit_code::ok) code_ = exit_code_for(why.code);
     constexpr std::uint64_t complaints_max = 20;
     if (++complaints_ > complaints_max) return;
-    to_.progress("");
-    to_.complain(code_, "line " + std::to_string(line) + ": " + why.message);
-    if (complaints_ == complaints_max) to_.note("(further complaints are only counted)");
+    io_.progress("");
+    io_.complain(code_, "line " + std::to_string(line) + ": " + why.message);
+    if (complaints_ == complaints_max) io_.note("(further errors are counted, not printed)");
   }
 
   void show_progress() const {
-    to_.progress(counted(pushed_, "job", "jobs") + " pushed, " + about_rate());
+    io_.progress(counted(pushed_, "job", "jobs") + " pushed, " + about_rate());
   }
 
   std::string about_rate() const {
@@ -159,26 +159,26 @@ class line_pusher {
   }
 
   void report() const {
-    to_.progress("");
+    io_.progress("");
     std::string text = counted(pushed_, "job", "jobs") + " pushed";
     if (duplicates_ > 0) text += ", " + counted(duplicates_, "duplicate", "duplicates");
     if (dropped_ > 0) text += ", " + grouped(dropped_) + " dropped";
     if (skipped_ > 0) text += ", " + grouped(skipped_) + " skipped";
     if (refused_ > 0) text += ", " + grouped(refused_) + " refused";
-    if (gave_up_) text += "; gave up at line " + std::to_string(number_);
-    if (what_.to.json || what_.quiet) {
-      if (refused_ > 0) to_.note(text);
+    if (gave_up_) text += "; stopped at line " + std::to_string(number_);
+    if (args_.server.json || args_.quiet) {
+      if (refused_ > 0) io_.note(text);
     } else {
-      to_.line(text);
+      io_.line(text);
     }
   }
 
   client& server_;
-  const push_arguments& what_;
-  const console& to_;
+  const push_arguments& args_;
+  const console& io_;
   const time_point began_ = seam::now();
   std::vector<job_spec> batch_;
-  std::vector<std::size_t> numbers_;  // of the lines that batch_ is from
+  std::vector<std::size_t> numbers_;  // line numbers of batch_
   std::size_t batch_bytes_ = 0;
   std::size_t number_ = 0;
   std::uint64_t pushed_ = 0;
@@ -191,23 +191,23 @@ class line_pusher {
   exit_code code_ = exit_code::ok;
 };
 
-exit_code push_lines(client& server, const push_arguments& what, const console& to) {
-  if (what.ndjson == "-") return line_pusher(server, what, to).push_all(::fileno(to.in()));
-  const int file = ::open(what.ndjson.c_str(), O_RDONLY | O_CLOEXEC);
+exit_code push_lines(client& server, const push_arguments& args, const console& io) {
+  if (args.ndjson == "-") return line_pusher(server, args, io).push_all(::fileno(io.in()));
+  const int file = ::open(args.ndjson.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) {
-    return to.complain(errno == ENOENT ? exit_code::not_found : exit_code::failed,
-                       "cannot open " + what.ndjson + ": " + std::strerror(errno));
+    return io.complain(errno == ENOENT ? exit_code::not_found : exit_code::failed,
+                       "cannot open " + args.ndjson + ": " + std::strerror(errno));
   }
-  const exit_code code = line_pusher(server, what, to).push_all(file);
+  const exit_code code = line_pusher(server, args, io).push_all(file);
   ::close(file);
   return code;
 }
 
 }  // namespace
 
-int run(const push_arguments& what, const console& to) {
-  return with_client(what.to, to, [&](client& server) {
-    return what.ndjson.empty() ? push_one(server, what, to) : push_lines(server, what, to);
+int run(const push_arguments& args, const console& io) {
+  return with_client(args.server, io, [&](client& server) {
+    return args.ndjson.empty() ? push_one(server, args, io) : push_lines(server, args, io);
   });
 }
 

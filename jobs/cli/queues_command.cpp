@@ -13,9 +13,9 @@
 namespace sluice::jobs::cli {
 namespace {
 
-void print_all(const std::vector<queue_info>& queues, const console& to) {
+void print_all(const std::vector<queue_info>& queues, const console& io) {
   if (queues.empty()) {
-    to.note("there are no queues yet: the first push makes one");
+    io.note("no queues yet: the first push creates one");
     return;
   }
   constexpr auto right = table::align::right;
@@ -35,7 +35,7 @@ void print_all(const std::vector<queue_info>& queues, const console& to) {
            grouped(n.retrying), grouped(n.dead), grouped(n.done), byte_size(n.bytes),
            q.options.paused ? "paused" : ""});
   }
-  to.print(t.text(to.style()));
+  io.print(t.text(io.style()));
 }
 
 std::string rate_text(double rate, std::uint32_t burst) {
@@ -49,14 +49,14 @@ std::string limit_text(std::uint32_t limit) {
   return limit == 0 ? "no limit" : grouped(limit) + " at a time";
 }
 
-void print_one(const queue_info& q, const console& to) {
+void print_one(const queue_info& q, const console& io) {
   const queue_options& o = q.options;
   const queue_counts& n = q.counts;
-  const text_style& style = to.style();
-  to.line(style.bold(q.name) + (o.paused ? " " + style.yellow("paused") : ""));
+  const text_style& style = io.style();
+  io.line(style.bold(q.name) + (o.paused ? " " + style.yellow("paused") : ""));
   const auto row = [&](std::string name, const std::string& value) {
     name.append(14 - name.size(), ' ');
-    to.line("  " + style.faint(name) + value);
+    io.line("  " + style.faint(name) + value);
   };
   row("jobs", grouped(n.ready) + " ready, " + grouped(n.scheduled) + " scheduled, " +
                   grouped(n.held) + " held, " + grouped(n.running) + " running, " +
@@ -80,72 +80,72 @@ void print_one(const queue_info& q, const console& to) {
   row("keep dead", format_duration(o.keep_dead));
 }
 
-exit_code show(const result<queue_info>& q, bool as_json, const console& to) {
-  if (!q) return to.complain(q.error());
+exit_code show(const result<queue_info>& q, bool as_json, const console& io) {
+  if (!q) return io.complain(q.error());
   if (as_json) {
-    to.line(json::to_json(*q));
+    io.line(json::to_json(*q));
   } else {
-    print_one(*q, to);
+    print_one(*q, io);
   }
   return exit_code::ok;
 }
 
-exit_code list(client& server, bool as_json, const console& to) {
+exit_code list(client& server, bool as_json, const console& io) {
   const auto queues = server.queues();
-  if (!queues) return to.complain(queues.error());
+  if (!queues) return io.complain(queues.error());
   if (as_json) {
-    to.line(json::to_json(*queues));
+    io.line(json::to_json(*queues));
   } else {
-    print_all(*queues, to);
+    print_all(*queues, io);
   }
   return exit_code::ok;
 }
 
-exit_code purge(client& server, const queues_arguments& what, const console& to) {
-  const auto q = server.queue(what.name);
-  if (!q) return to.complain(q.error());
-  if (!what.yes) {
-    if (!to.is_interactive()) {
-      return to.complain(exit_code::bad_usage,
-                         "purge forgets jobs for good; say --yes, there is nobody to ask here");
+exit_code purge(client& server, const queues_arguments& args, const console& io) {
+  const auto q = server.queue(args.name);
+  if (!q) return io.complain(q.error());
+  if (!args.yes) {
+    if (!io.is_interactive()) {
+      return io.complain(exit_code::bad_usage,
+                         "purge deletes jobs; without a terminal it needs --yes");
     }
     const queue_counts& n = q->counts;
     const std::uint64_t jobs =
         n.ready + n.scheduled + n.held + n.retrying + n.done + n.dead + n.cancelled;
-    if (!to.confirms("Forget all " + counted(jobs, "job", "jobs") + " of " + what.name +
+    if (!io.confirms("Delete all " + counted(jobs, "job", "jobs") + " of " + args.name +
                      " that are not running?")) {
-      return to.complain(exit_code::failed, "nothing was purged");
+      return io.complain(exit_code::failed, "cancelled: nothing was purged");
     }
   }
-  to.progress("purging " + what.name + " ...");
-  const auto purged = server.purge(what.name);
-  to.progress("");
-  if (!purged) return to.complain(purged.error());
-  to.line(what.to.json ? json::to_json(json::purge_receipt{*purged})
-                       : "purged " + counted(*purged, "job", "jobs"));
+  io.progress("purging " + args.name + " ...");
+  const auto purged = server.purge(args.name);
+  io.progress("");
+  if (!purged) return io.complain(purged.error());
+  io.line(args.server.json ? json::to_json(json::purge_receipt{*purged})
+                           : "purged " + counted(*purged, "job", "jobs"));
   return exit_code::ok;
 }
 
 }  // namespace
 
-int run(const queues_arguments& what, const console& to) {
+int run(const queues_arguments& args, const console& io) {
   using action = queues_arguments::action;
-  return with_client(what.to, to, [&](client& server) {
-    switch (what.what) {
+  return with_client(args.server, io, [&](client& server) {
+    switch (args.operation) {
       case action::list:
-        return list(server, what.to.json, to);
+        return list(server, args.server.json, io);
       case action::show:
-        return show(server.queue(what.name), what.to.json, to);
+        return show(server.queue(args.name), args.server.json, io);
       case action::set:
-        return show(server.configure(what.name, what.patch), what.to.json, to);
+        return show(server.configure(args.name, args.patch), args.server.json, io);
       case action::pause:
-        return show(server.configure(what.name, {.paused = true}), what.to.json, to);
+        return show(server.configure(args.name, {.paused = true}), args.server.json, io);
       case action::resume:
-        return show(server.configure(what.name, {.paused = false}), what.to.json, to);
+        return show(server.configure(args.name, {.paused = false}), args.server.json, io);
       case action::purge:
         break;
     }
-    return purge(server, what, to);
+    return purge(server, args, io);
   });
 }
 

@@ -42,9 +42,9 @@ client connect(const std::string& url) {
   return std::move(*client::open({.url = url}));
 }
 
-std::size_t times_in(const std::string& text, const std::string& what) {
+std::size_t times_in(const std::string& text, const std::string& part) {
   std::size_t n = 0;
-  for (auto at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++n;
+  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++n;
   return n;
 }
 
@@ -241,14 +241,14 @@ class unit_socket {
  public:
   unit_socket() {
     const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in to{};
-    to.sin_family = AF_INET;
-    to.sin_addr.s_addr = ::htonl(INADDR_LOOPBACK);
-    EXPECT_EQ(::bind(socket, reinterpret_cast<const sockaddr*>(&to), sizeof to), 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = ::htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(::bind(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
     EXPECT_EQ(::listen(socket, SOMAXCONN), 0);
-    socklen_t size = sizeof to;
-    EXPECT_EQ(::getsockname(socket, reinterpret_cast<sockaddr*>(&to), &size), 0);
-    port_ = ::ntohs(to.sin_port);
+    socklen_t size = sizeof address;
+    EXPECT_EQ(::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size), 0);
+    port_ = ::ntohs(address.sin_port);
     // A number above the descriptors that the program gets.
     descriptor_ = ::fcntl(socket, F_DUPFD_CLOEXEC, 100);
     ::close(socket);
@@ -296,15 +296,14 @@ TEST(Restart, RefusesNoPushOfBeanstalkAndFaktory) {
   wire_producers beanstalk({.port = server.port_for("beanstalk"),
                             .push = [](std::uint64_t) { return "put 0 0 60 1\r\nx\r\n"; },
                             .taken = "INSERTED "});
-  wire_producers faktory(
-      {.port = server.port_for("faktory"),
-       .greeting = "HELLO {\"v\":2}\r\n",
-       .push =
-           [](std::uint64_t n) {
-             return "PUSH {\"jid\":\"push-number-" + std::to_string(n) +
-                    "\",\"jobtype\":\"k\",\"args\":[],\"queue\":\"load\"}\r\n";
-           },
-       .taken = "+OK"});
+  wire_producers faktory({.port = server.port_for("faktory"),
+                          .greeting = "HELLO {\"v\":2}\r\n",
+                          .push =
+                              [](std::uint64_t n) {
+                                return "PUSH {\"jid\":\"push-number-" + std::to_string(n) +
+                                       "\",\"jobtype\":\"k\",\"args\":[],\"queue\":\"load\"}\r\n";
+                              },
+                          .taken = "+OK"});
   const std::uint64_t restarts =
       effort("Restart.RefusesNoPushOfBeanstalkAndFaktory", "restarts", restarts_of);
   for (std::uint64_t i = 1; i <= restarts; ++i) {
@@ -413,24 +412,23 @@ TEST(Restart, SocketsOfSystemdServeEachProtocolByName) {
   EXPECT_TRUE(to_beanstalk.line().starts_with("INSERTED "));
   EXPECT_TRUE(socket_wire(faktory.port()).line().starts_with("+HI {"));
   const ended end = server.stop();
-  EXPECT_HAS(end.err, "no setting listens on socket=other");
+  EXPECT_HAS(end.err, "no setting uses a passed socket socket=other");
 }
 
 TEST(Restart, ASocketOfSystemdWithAnotherAddressIsRefused) {
   const temporary_folder folder;
   const unit_socket unit;
   for (const std::string protocol : {"beanstalk", "faktory"}) {
-    const ended end = run_sluice({"serve", "--data", folder.file("data"), "--port", "0",
-                                  "--" + protocol, "127.0.0.1:1"},
-                                 {.sockets = {{protocol, unit.descriptor()}}});
+    const ended end = run_sluice(
+        {"serve", "--data", folder.file("data"), "--port", "0", "--" + protocol, "127.0.0.1:1"},
+        {.sockets = {{protocol, unit.descriptor()}}});
     EXPECT_EQ(end.code, 2) << end.err;
-    EXPECT_HAS(end.err, "systemd passed the socket '" + protocol + "' on 127.0.0.1:" +
-                            std::to_string(unit.port()) +
-                            ", but the configuration says 127.0.0.1:1");
+    EXPECT_HAS(end.err, "systemd passed the socket '" + protocol +
+                            "' on 127.0.0.1:" + std::to_string(unit.port()) +
+                            ", but the configured address is 127.0.0.1:1");
   }
-  const ended end =
-      run_sluice({"serve", "--data", folder.file("data"), "--listen", "127.0.0.1:1"},
-                 {.sockets = {{"http", unit.descriptor()}}});
+  const ended end = run_sluice({"serve", "--data", folder.file("data"), "--listen", "127.0.0.1:1"},
+                               {.sockets = {{"http", unit.descriptor()}}});
   EXPECT_EQ(end.code, 2) << end.err;
   EXPECT_HAS(end.err, "ListenStream=127.0.0.1:1");
 }
@@ -447,7 +445,7 @@ TEST(Restart, InPlaceKeepsItsSocketAndWarnsIfTheConfigurationHasAnotherAddress) 
   wire.send("put 0 0 60 1\r\nx\r\n");
   EXPECT_TRUE(wire.line().starts_with("INSERTED "));
   EXPECT_HAS(server.itself().err(),
-             "the passed socket is used in place of the address that is set socket=beanstalk");
+             "using the passed socket instead of the configured address socket=beanstalk");
   EXPECT_EQ(server.stop().code, 0);
 }
 
@@ -475,7 +473,7 @@ TEST(Restart, AConfigurationThatIsWrongDoesNotEndTheServer) {
   server_program server(folder, {"--quiet", "--config", config});
   make_file(folder, "sluice.toml", "shutdown_grace = 'soon'\n");
   server.itself().signal(SIGUSR2);
-  eventually([&] { return server.itself().err().find("not restarted") != std::string::npos; });
+  eventually([&] { return server.itself().err().find("restart rejected") != std::string::npos; });
   EXPECT_HAS(server.itself().err(), "shutdown_grace");
   EXPECT_TRUE(connect(server.url()).push({.kind = "k"}));
   EXPECT_EQ(server.stop().code, 0);
@@ -485,7 +483,7 @@ TEST(Restart, AServerThatKeepsNothingIsNotRestarted) {
   const temporary_folder folder;
   server_program server(folder, {"--quiet", "--memory"});
   server.itself().signal(SIGUSR2);
-  eventually([&] { return server.itself().err().find("not restarted") != std::string::npos; });
+  eventually([&] { return server.itself().err().find("restart rejected") != std::string::npos; });
   EXPECT_TRUE(connect(server.url()).push({.kind = "k"}));
 }
 

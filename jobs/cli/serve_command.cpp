@@ -20,14 +20,14 @@
 namespace sluice::jobs::cli {
 namespace {
 
-// Under another name first: whoever waits for the file finds it whole.
-void_result write_ports(const std::string& file, const server& of, bool has_http) {
-  std::string text = has_http ? std::to_string(of.port()) + "\n" : "";
+// Writes to a temporary name and renames: a reader never sees an incomplete file.
+void_result write_ports(const std::string& file, const server& s, bool has_http) {
+  std::string text = has_http ? std::to_string(s.port()) + "\n" : "";
   const auto add = [&](const char* name, std::uint16_t port) {
     if (port != 0) text += std::string(name) + " " + std::to_string(port) + "\n";
   };
-  add("beanstalk", of.beanstalk_port());
-  add("faktory", of.faktory_port());
+  add("beanstalk", s.beanstalk_port());
+  add("faktory", s.faktory_port());
   const std::string unfinished = file + ".new";
   std::FILE* out = std::fopen(unfinished.c_str(), "we");
   const bool written = out != nullptr && std::fputs(text.c_str(), out) >= 0;
@@ -45,84 +45,83 @@ exit_code code_for_address(const error& why) {
   return why.code == error_code::invalid ? exit_code::bad_usage : exit_code::address_in_use;
 }
 
-result<std::unique_ptr<server>> open(const serve_arguments& what) {
-  if (what.refuses_binlog && !what.server.memory) {
-    if (auto none = check_no_binlog(what.server.data); !none) return none.error();
+result<std::unique_ptr<server>> open(const serve_arguments& args) {
+  if (args.refuses_binlog && !args.server.memory) {
+    if (auto none = check_no_binlog(args.server.data); !none) return none.error();
   }
   leave_sqlite_memory_uncounted();
-  return server::open(what.server);
+  return server::open(args.server);
 }
 
-// As whoever started it, where only they may.
-void_result listen(server& it, const serve_arguments& what, const user_change& user,
+// Binds as root where necessary; the caller's thread is root meanwhile.
+void_result listen(server& s, const serve_arguments& args, const user_change& user,
                    net::listening_sockets& sockets) {
   const auto as_root = user.root_in_this_thread();
-  if (auto listens = it.listen(&sockets); !listens) return listens;
-  const std::string& socket = what.server.beanstalk.socket;
+  if (auto listens = s.listen(&sockets); !listens) return listens;
+  const std::string& socket = args.server.beanstalk.socket;
   return socket.empty() ? done{} : user.give(socket);
 }
 
-// The program as it is installed by now, under the name and with the words that this one was
-// started with: same process, so systemd and other supervisors notice nothing. Returns only if that
-// fails.
-error replace_program(const serve_arguments& what, net::listening_sockets& sockets) {
+// Replaces this process by the program as now installed, with the same name and arguments. The
+// process id does not change, so supervisors such as systemd do not notice. Returns only on
+// failure.
+error replace_program(const serve_arguments& args, net::listening_sockets& sockets) {
   sockets.pass_on();
-  std::vector<std::string> words = what.words;
+  std::vector<std::string> words = args.words;
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   ::execvp(argv.front(), argv.data());
-  ::execv("/proc/self/exe", argv.data());  // rather an old one than none
-  return {error_code::io_error,
-          "cannot start " + words.front() + " again: " + std::strerror(errno)};
+  ::execv("/proc/self/exe", argv.data());  // fallback: the running version
+  return {error_code::io_error, "cannot restart " + words.front() + ": " + std::strerror(errno)};
 }
 
 }  // namespace
 
-int run(const serve_arguments& what, const console& to) {
-  if (what.check_config) {
-    to.print(what.effective);
+int run(const serve_arguments& args, const console& io) {
+  if (args.check_config) {
+    io.print(args.effective);
     return static_cast<int>(exit_code::ok);
   }
-  std::signal(SIGPIPE, SIG_IGN);  // a log that nobody reads any more is no reason to end
-  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of that write
-  const auto user = user_change::begin(what.user);
-  if (!user) return static_cast<int>(to.complain(user.error()));
+  std::signal(SIGPIPE, SIG_IGN);  // a closed log pipe must not end the server
+  std::signal(SIGXFSZ, SIG_IGN);  // a file at its size limit fails that write only
+  const auto user = user_change::begin(args.user);
+  if (!user) return static_cast<int>(io.complain(user.error()));
   auto sockets = net::listening_sockets::inherit("http");
-  if (!sockets) return static_cast<int>(to.complain(exit_code::bad_usage, sockets.error().message));
+  if (!sockets) return static_cast<int>(io.complain(exit_code::bad_usage, sockets.error().message));
   signal_watch signals({SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2});
-  auto server = open(what);
+  auto server = open(args);
   if (!server) {
-    return static_cast<int>(to.complain(code_for_store(server.error()), server.error().message));
+    return static_cast<int>(io.complain(code_for_store(server.error()), server.error().message));
   }
-  if (auto listens = listen(**server, what, *user, *sockets); !listens) {
+  if (auto listens = listen(**server, args, *user, *sockets); !listens) {
     const exit_code code = code_for_address(listens.error());
-    return static_cast<int>(to.complain(code, listens.error().message));
+    return static_cast<int>(io.complain(code, listens.error().message));
   }
   if (auto changed = user->finish(); !changed) {
-    return static_cast<int>(to.complain(changed.error()));
+    return static_cast<int>(io.complain(changed.error()));
   }
-  if (!what.quiet) {
-    to.print((*server)->banner(what.program));
-    // To a standard output that is gone there is nobody to tell.
-    [[maybe_unused]] const auto shown = to.flush();
+  if (!args.quiet) {
+    io.print((*server)->banner(args.program));
+    // A closed standard output is ignored.
+    [[maybe_unused]] const auto shown = io.flush();
   }
-  if (!what.port_file.empty()) {
-    if (auto written = write_ports(what.port_file, **server, what.server.serves_http); !written) {
-      return static_cast<int>(to.complain(written.error()));
+  if (!args.port_file.empty()) {
+    if (auto written = write_ports(args.port_file, **server, args.server.serves_http); !written) {
+      return static_cast<int>(io.complain(written.error()));
     }
   }
-  (*server)->on_reload([&what]() -> result<server_options> {
-    auto now = load_configuration(what.from);
+  (*server)->on_reload([&args]() -> result<server_options> {
+    auto now = load_configuration(args.from);
     if (!now) return now.error();
     return std::move(now->options);
   });
   const auto end = (*server)->serve(signals);
-  // At once: no destructor may wait for a worker or a disk now.
+  // Exits at once: a destructor could wait for a worker or a disk.
   if (end.at_once) std::_Exit(128 + end.signal);
   if (end.restarts) {
     server->reset();
-    return static_cast<int>(to.complain(replace_program(what, *sockets)));
+    return static_cast<int>(io.complain(replace_program(args, *sockets)));
   }
   return static_cast<int>(end.has_damaged_store ? exit_code::bad_store : exit_code::ok);
 }

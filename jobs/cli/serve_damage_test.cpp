@@ -67,7 +67,7 @@ class ServeDamage : public ::testing::Test {
     } while (std::chrono::steady_clock::now() < until);
     EXPECT_EQ(status_of_readyz(server), "HTTP/1.1 503 Service Unavailable");
     server.itself().signal(SIGUSR2);
-    eventually([&] { return server.itself().err().find("not restarted") != std::string::npos; });
+    eventually([&] { return server.itself().err().find("restart rejected") != std::string::npos; });
     const ended end = server.stop();
     EXPECT_EQ(end.code, 7) << end.err;
     EXPECT_EQ(times_in(end.err, "store fails"), 1U) << end.err;
@@ -150,7 +150,7 @@ TEST_F(ServeDamage, AFlippedByteOfAPageIsReportedOnceWhenItIsRead) {
       EXPECT_EQ(leased.error().code, error_code::corrupt) << leased.error().message;
       break;
     }
-    ASSERT_LE(leased->front().it->id, static_cast<job_id>(jobs));
+    ASSERT_LE(leased->front().job->id, static_cast<job_id>(jobs));
   }
   expect_refusals(server, "malformed");
 }

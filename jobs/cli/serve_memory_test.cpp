@@ -109,14 +109,14 @@ void flood(std::vector<attacker>& crowd) {
 }
 
 // Of /proc/PID/status, in bytes.
-std::size_t memory_of(pid_t pid, const std::string& what) {
+std::size_t memory_of(pid_t pid, const std::string& field) {
   std::ifstream in("/proc/" + std::to_string(pid) + "/status");
   std::string word;
   while (in >> word) {
     std::size_t kilobytes = 0;
-    if (word == what + ":" && in >> kilobytes) return kilobytes * kb;
+    if (word == field + ":" && in >> kilobytes) return kilobytes * kb;
   }
-  ADD_FAILURE() << "no " << what << " of " << pid;
+  ADD_FAILURE() << "no " << field << " of " << pid;
   return 0;
 }
 
@@ -144,12 +144,11 @@ constexpr std::size_t leases = budget + slack + 12 * 4 * mb;
 // Fixed shares of connections, and the record of a ClientHello until its handshake ends: measured
 // 60 KiB for each connection with 100, 200 and 400 of them.
 constexpr std::size_t hello_record = 16 * kb;
-// Of OpenSSL at the first handshakes, whatever their number: measured 1.4 MiB.
+// Of OpenSSL at the first handshakes, independent of their number: measured 1.4 MiB.
 constexpr std::size_t tls_tables = 2 * mb;
 constexpr std::size_t sessions =
-    tls_tables +
-    crowd_size * (net::client_memory::tls_session_bytes + net::client_memory::connection_bytes +
-                  hello_record);
+    tls_tables + crowd_size * (net::client_memory::tls_session_bytes +
+                               net::client_memory::connection_bytes + hello_record);
 // Replaced in requests.
 constexpr std::string_view token_here = "Authorization: TOKEN\r\n";
 
@@ -265,9 +264,11 @@ class ServeMemory : public ::testing::Test {
     });
     return "Authorization: Bearer " + made.value().text + "\r\n";
   }
-  static void replace_all(std::string& text, std::string_view from, const std::string& to) {
-    for (auto at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
-      text.replace(at, from.size(), to);
+  static void replace_all(std::string& text, std::string_view from,
+                          const std::string& replacement) {
+    for (auto at = text.find(from); at != std::string::npos;
+         at = text.find(from, at + replacement.size())) {
+      text.replace(at, from.size(), replacement);
     }
   }
   static void expect_alive_securely(std::uint16_t port) {

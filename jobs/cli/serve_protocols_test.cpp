@@ -1,5 +1,4 @@
-// `sluice serve` for clients of beanstalkd and Faktory: where it listens, whom it lets in, and how
-// it ends.
+// `sluice serve` for clients of beanstalkd and Faktory: addresses, access control and shutdown.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -35,23 +34,23 @@ using testing::temporary_folder;
 
 const std::vector<std::string> both = {"--beanstalk", ":0", "--faktory", ":0"};
 
-std::string put(socket_wire& to, const std::string& body) {
-  to.send("put 0 0 60 " + std::to_string(body.size()) + "\r\n" + body + "\r\n");
-  return to.line();
+std::string put(socket_wire& wire, const std::string& body) {
+  wire.send("put 0 0 60 " + std::to_string(body.size()) + "\r\n" + body + "\r\n");
+  return wire.line();
 }
 
 void wait_for(server_program& server, const std::string& text) {
   eventually([&] { return server.itself().err().find(text) != std::string::npos; });
 }
 
-// Says hello as a producer; what the server answered.
-std::string hello(socket_wire& to) {
-  EXPECT_TRUE(to.line().starts_with("+HI {"));
-  to.send("HELLO {\"v\":2}\r\n");
-  return to.line();
+// Sends HELLO as a producer and returns the reply.
+std::string hello(socket_wire& wire) {
+  EXPECT_TRUE(wire.line().starts_with("+HI {"));
+  wire.send("HELLO {\"v\":2}\r\n");
+  return wire.line();
 }
 
-TEST(ServeProtocols, AreOffAndTheBannerSaysHowTheyAreTurnedOn) {
+TEST(ServeProtocols, AreOffAndTheBannerShowsHowToTurnThemOn) {
   const temporary_folder folder;
   server_program server(folder);
   eventually([&] { return server.itself().out().find("Ctrl-C") != std::string::npos; });
@@ -61,7 +60,7 @@ TEST(ServeProtocols, AreOffAndTheBannerSaysHowTheyAreTurnedOn) {
   EXPECT_EQ(end.err.find("faktory"), std::string::npos) << end.err;
 }
 
-TEST(ServeProtocols, SayWhereTheyListenToPeopleAndToPrograms) {
+TEST(ServeProtocols, PrintTheirAddressesForPeopleAndPrograms) {
   const temporary_folder folder;
   const std::string socket = folder.file("socket");
   auto words = both;
@@ -95,10 +94,10 @@ TEST(ServeProtocols, SeeTheSameJobs) {
   auto http = std::move(*client::open({.url = server.url()}));
   const auto first = http.lease({}, deadline::after(30s));
   ASSERT_TRUE(first) << first.error().message;
-  EXPECT_EQ(first->front().it->spec.args.data, R"({"a":1})");
+  EXPECT_EQ(first->front().job->spec.args.data, R"({"a":1})");
   const auto second = http.lease({}, deadline::after(30s));
   ASSERT_TRUE(second) << second.error().message;
-  EXPECT_EQ(second->front().it->spec.kind, "t");
+  EXPECT_EQ(second->front().job->spec.kind, "t");
 }
 
 TEST(ServeProtocols, WorkEachOthersJobs) {
@@ -130,7 +129,7 @@ TEST(ServeProtocols, WorkEachOthersJobs) {
   EXPECT_EQ(beanstalk.line(), "DELETED");
 }
 
-TEST(ServeProtocols, RefuseToBeReachedByOthersWithoutBeingToldTo) {
+TEST(ServeProtocols, RefuseAnAddressBeyondLoopbackWithoutTheFlag) {
   const temporary_folder folder;
   const std::vector<std::string> base = {"serve", "--memory", "--port", "0"};
   const auto run = [&](std::vector<std::string> more) {
@@ -139,7 +138,7 @@ TEST(ServeProtocols, RefuseToBeReachedByOthersWithoutBeingToldTo) {
   };
   ended end = run({"--beanstalk", "0.0.0.0:0"});
   EXPECT_EQ(end.code, 2);
-  EXPECT_HAS(end.err, "asks nobody who they are");
+  EXPECT_HAS(end.err, "has no authentication");
   EXPECT_HAS(end.err, "--beanstalk-open");
   end = run({"--faktory", "0.0.0.0:0"});
   EXPECT_EQ(end.code, 2);
@@ -152,14 +151,16 @@ TEST(ServeProtocols, RefuseToBeReachedByOthersWithoutBeingToldTo) {
   EXPECT_HAS(end.err, "--tls-cert");
 }
 
-TEST(ServeProtocols, WarnWhereEverybodyMayReachThem) {
+TEST(ServeProtocols, WarnAboutAnOpenAddress) {
   const temporary_folder folder;
   server_program server(folder, {"--beanstalk", "0.0.0.0:0", "--beanstalk-open", "--faktory",
                                  "0.0.0.0:0", "--faktory-open"});
   const ended end = server.stop();
   EXPECT_EQ(end.code, 0) << end.err;
-  EXPECT_HAS(end.err, " warn  anybody who reaches this address can put, take and delete jobs ");
-  EXPECT_HAS(end.err, " warn  anybody who reaches this address can push, take and delete jobs ");
+  EXPECT_HAS(end.err,
+             " warn  the beanstalk address is open: any client can put, reserve and delete jobs ");
+  EXPECT_HAS(end.err,
+             " warn  the Faktory address is open: any client can push, fetch and delete jobs ");
 }
 
 TEST(ServeProtocols, RefuseAnAddressThatIsTaken) {
@@ -173,7 +174,7 @@ TEST(ServeProtocols, RefuseAnAddressThatIsTaken) {
   }
 }
 
-TEST(ServeProtocols, DrainOnASignalWhileAllElseGoesOn) {
+TEST(ServeProtocols, DrainOnASignalAndKeepServing) {
   const temporary_folder folder;
   server_program server(folder, both);
   socket_wire beanstalk(server.port_for("beanstalk"));
@@ -188,7 +189,7 @@ TEST(ServeProtocols, DrainOnASignalWhileAllElseGoesOn) {
   server.itself().signal(SIGKILL);
 }
 
-TEST(ServeProtocols, TakeASignalToDrainAlsoWhereNothingCan) {
+TEST(ServeProtocols, AcceptASignalToDrainWithoutBeanstalk) {
   const temporary_folder folder;
   server_program server(folder);
   server.itself().signal(SIGUSR1);
@@ -208,12 +209,12 @@ TEST(ServeProtocols, AreInTheMetrics) {
   EXPECT_HAS(shown.body, "\nsluice_faktory_");
 }
 
-TEST(ServeProtocols, AskForThePasswordInTheFileAndForTheNewOneAfterItIsLoadedAgain) {
+TEST(ServeProtocols, RequireThePasswordOfTheFileAlsoAfterAReload) {
   const temporary_folder folder;
   const std::string file = make_file(folder, "password", "first-one\n");
   ended end = run_sluice(
       {"serve", "--memory", "--port", "0", "--faktory", ":0", "--faktory-password-file", file});
-  EXPECT_EQ(end.code, 2) << "others can read it";
+  EXPECT_EQ(end.code, 2) << "other users can read it";
   EXPECT_HAS(end.err, "chmod 600");
   ASSERT_EQ(::chmod(file.c_str(), 0600), 0);
   server_program server(folder, {"--faktory", ":0", "--faktory-password-file", file});
@@ -224,18 +225,18 @@ TEST(ServeProtocols, AskForThePasswordInTheFileAndForTheNewOneAfterItIsLoadedAga
   }
   make_file(folder, "password", "another");
   server.itself().signal(SIGHUP);
-  wait_for(server, "loaded again what=\"Faktory password\"");
+  wait_for(server, "reloaded what=\"Faktory password\"");
   make_file(folder, "password", "");
   server.itself().signal(SIGHUP);
-  wait_for(server, "not loaded again, and as before what=configuration");
+  wait_for(server, "reload failed, keeping the previous state what=configuration");
   socket_wire without(server.port_for("faktory"));
-  EXPECT_TRUE(hello(without).starts_with("-ERR")) << "an empty file opens no door";
+  EXPECT_TRUE(hello(without).starts_with("-ERR")) << "the password is still required";
   end = server.stop();
   EXPECT_EQ(end.err.find("first-one"), std::string::npos) << end.err;
   EXPECT_EQ(end.err.find("another"), std::string::npos) << end.err;
 }
 
-TEST(ServeProtocols, SpeakTlsAndShowANewCertificateWhenItIsLoadedAgain) {
+TEST(ServeProtocols, SpeakTlsWithTheReloadedCertificate) {
   const temporary_folder folder;
   const tls_files files = make_certificate(folder, "first");
   auto words = both;
@@ -253,21 +254,21 @@ TEST(ServeProtocols, SpeakTlsAndShowANewCertificateWhenItIsLoadedAgain) {
   {
     socket_wire plain(beanstalk_port);
     plain.send("list-tubes\r\n");
-    EXPECT_EQ(plain.line().find("OK"), std::string::npos) << "it took a client without TLS";
+    EXPECT_EQ(plain.line().find("OK"), std::string::npos) << "a client without TLS was accepted";
   }
 
   const tls_files second = make_certificate(folder, "second");
   const auto over = std::filesystem::copy_options::overwrite_existing;
   std::filesystem::copy_file(second.certificate, files.certificate, over);
   server.itself().signal(SIGHUP);
-  wait_for(server, "not loaded again, and as before what=\"beanstalk certificate\"");
-  wait_for(server, "not loaded again, and as before what=\"Faktory certificate\"");
-  EXPECT_EQ(tls_wire(beanstalk_port).shown(), "first") << "its key is not there";
+  wait_for(server, "reload failed, keeping the previous state what=\"beanstalk certificate\"");
+  wait_for(server, "reload failed, keeping the previous state what=\"Faktory certificate\"");
+  EXPECT_EQ(tls_wire(beanstalk_port).shown(), "first") << "its key is missing";
 
   std::filesystem::copy_file(second.key, files.key, over);
   server.itself().signal(SIGHUP);
-  wait_for(server, "info  loaded again what=\"beanstalk certificate\"");
-  wait_for(server, "info  loaded again what=\"Faktory certificate\"");
+  wait_for(server, "info  reloaded what=\"beanstalk certificate\"");
+  wait_for(server, "info  reloaded what=\"Faktory certificate\"");
   EXPECT_EQ(tls_wire(beanstalk_port).shown(), "second");
   EXPECT_EQ(tls_wire(faktory_port).shown(), "second");
   EXPECT_TRUE(put(beanstalk, "2").starts_with("INSERTED ")) << "on the connection that was open";
@@ -281,10 +282,10 @@ TEST(ServeProtocols, RefuseTlsWithoutACertificate) {
   const ended end =
       run_sluice({"serve", "--memory", "--port", "0", "--beanstalk", ":0", "--beanstalk-tls"});
   EXPECT_EQ(end.code, 2);
-  EXPECT_HAS(end.err, "beanstalk.tls takes a certificate");
+  EXPECT_HAS(end.err, "beanstalk.tls needs a certificate");
 }
 
-TEST(ServeProtocols, LetWorkersFinishWhenItIsToldToEnd) {
+TEST(ServeProtocols, GiveWorkersTimeAtShutdown) {
   const temporary_folder folder;
   server_program server(folder, both);
   socket_wire beanstalk(server.port_for("beanstalk"));
@@ -295,7 +296,7 @@ TEST(ServeProtocols, LetWorkersFinishWhenItIsToldToEnd) {
   EXPECT_EQ(beanstalk.bytes(3), "1\r\n");
   server.itself().signal(SIGTERM);
   wait_for(server, "shutting down");
-  EXPECT_TRUE(put(beanstalk, "2").starts_with("INSERTED ")) << "pushes are taken to the last";
+  EXPECT_TRUE(put(beanstalk, "2").starts_with("INSERTED ")) << "pushes are accepted until the end";
   EXPECT_FALSE(server.itself().has_ended());
   beanstalk.send("delete " + inserted.substr(9) + "\r\n");
   EXPECT_EQ(beanstalk.line(), "DELETED");

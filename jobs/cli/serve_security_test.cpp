@@ -1,5 +1,5 @@
-// `sluice serve` with tokens, certificates, a configuration file and systemd: what it refuses, what
-// it loads again while it serves, and what it never writes down.
+// `sluice serve` with tokens, certificates, a configuration file and systemd: refusals, reloads,
+// and secrets that must not be logged.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -51,7 +51,7 @@ class ServeSecurity : public ::testing::Test {
   std::string secure_url(const server_program& server) const {
     return "https://localhost:" + std::to_string(port_of(server));
   }
-  // Until the log has it so many times.
+  // Waits until the log has this text `times` times.
   static void wait_for(server_program& server, const std::string& text, std::size_t times = 1) {
     eventually([&] {
       std::size_t found = 0;
@@ -64,7 +64,7 @@ class ServeSecurity : public ::testing::Test {
   temporary_folder folder_;
 };
 
-TEST_F(ServeSecurity, AsksForTokensFromWhenThereAreSome) {
+TEST_F(ServeSecurity, RequiresATokenOnceThereIsOne) {
   const auto made = make_token({role::push, role::read});
   server_program server(folder_);
   client nobody = client::open({.url = server.url()}).value();
@@ -77,40 +77,40 @@ TEST_F(ServeSecurity, AsksForTokensFromWhenThereAreSome) {
   EXPECT_NE(server.run({"queues"}).code, 0);
 }
 
-TEST_F(ServeSecurity, LoadsTokensAgainWhileItServes) {
+TEST_F(ServeSecurity, ReloadsTokensWhileItServes) {
   server_program server(folder_);
   client nobody = client::open({.url = server.url()}).value();
   EXPECT_TRUE(nobody.queues());
   const auto made = make_token({role::read});
-  const std::string loaded = "from=SIGHUP act=\"reload tokens\" outcome=ok";  // not by itself
+  const std::string loaded = "from=SIGHUP act=\"reload tokens\" outcome=ok";  // not automatic
   server.itself().signal(SIGHUP);
   wait_for(server, loaded);
   EXPECT_EQ(nobody.queues().error().code, error_code::unauthenticated);
   client somebody = client::open({.url = server.url(), .token = made.text}).value();
   EXPECT_TRUE(somebody.queues());
   ASSERT_TRUE(change_tokens(token_file_in(folder_.file("data")),
-                            [&](token_set& all) { return all.remove(made.what.id); }));
+                            [&](token_set& all) { return all.remove(made.info.id); }));
   server.itself().signal(SIGHUP);
   wait_for(server, loaded, 2);
   EXPECT_EQ(somebody.queues().error().code, error_code::unauthenticated);
   EXPECT_EQ(nobody.queues().error().code, error_code::unauthenticated)
-      << "it does not open up when the last token is gone";
+      << "a token stays required without any token";
 }
 
-TEST_F(ServeSecurity, SeesByItselfThatATokenWasMadeOrRevokedAndWritesItDown) {
+TEST_F(ServeSecurity, DetectsCreatedAndRevokedTokensAndAuditsThem) {
   const auto first = make_token({role::read});
   server_program server(folder_);
   client c = client::open({.url = server.url(), .token = first.text}).value();
   EXPECT_TRUE(c.queues());
   const auto second = make_token({role::admin});
-  wait_for(server, "act=\"create token " + second.what.id + " (test)\" outcome=ok");
+  wait_for(server, "act=\"create token " + second.info.id + " (test)\" outcome=ok");
   ASSERT_TRUE(change_tokens(token_file_in(folder_.file("data")),
-                            [&](token_set& all) { return all.revoke(first.what.id); }));
-  wait_for(server, "act=\"revoke token " + first.what.id + " (test)\" outcome=ok");
+                            [&](token_set& all) { return all.revoke(first.info.id); }));
+  wait_for(server, "act=\"revoke token " + first.info.id + " (test)\" outcome=ok");
   eventually([&] { return !c.queues(); });
 }
 
-TEST_F(ServeSecurity, EndsALeaseThatWaitsWhenItsTokenIsRevokedByCommand) {
+TEST_F(ServeSecurity, EndsAWaitingLeaseWhenItsTokenIsRevokedByCommand) {
   const auto worker = make_token({role::work});
   const auto reader = make_token({role::read});
   server_program server(folder_);
@@ -121,13 +121,13 @@ TEST_F(ServeSecurity, EndsALeaseThatWaitsWhenItsTokenIsRevokedByCommand) {
   // One of the two is the server's own delivery.
   eventually([&] { return c.stats()->waiting_leases == 2; });
   const ended revoked =
-      run_sluice({"token", "revoke", worker.what.id, "--data", folder_.file("data")});
+      run_sluice({"token", "revoke", worker.info.id, "--data", folder_.file("data")});
   EXPECT_EQ(revoked.code, 0) << revoked.err;
   const auto from = std::chrono::steady_clock::now();
   const auto got = w.receive();
   const auto took = std::chrono::steady_clock::now() - from;
   EXPECT_EQ(got.status, 401) << got.body;
-  EXPECT_NE(got.body.find(worker.what.id), std::string::npos) << got.body;
+  EXPECT_NE(got.body.find(worker.info.id), std::string::npos) << got.body;
   std::printf("401 after %.3f s\n", std::chrono::duration<double>(took).count());
   EXPECT_LT(took, std::chrono::seconds(30));  // 2 s on an idle machine
   EXPECT_EQ(c.stats()->waiting_leases, 1U);
@@ -152,7 +152,7 @@ TEST_F(ServeSecurity, ListensForOthersOnlyWithATokenAndTls) {
   EXPECT_EQ(end.code, 2);
   EXPECT_NE(end.err.find("tls.cert"), std::string::npos) << end.err;
   server_program server(folder_, {"--listen", "0.0.0.0:0", "--insecure-http"});
-  EXPECT_NE(server.stop().err.find("can be read on the way"), std::string::npos);
+  EXPECT_NE(server.stop().err.find("are sent unencrypted"), std::string::npos);
 }
 
 TEST_F(ServeSecurity, ReplacesItsCertificateWhileAConnectionIsOpen) {
@@ -166,44 +166,44 @@ TEST_F(ServeSecurity, ReplacesItsCertificateWhileAConnectionIsOpen) {
   const auto over = std::filesystem::copy_options::overwrite_existing;
   std::filesystem::copy_file(second.certificate, first.certificate, over);
   server.itself().signal(SIGHUP);
-  wait_for(server, "not loaded again, and as before what=certificate");
+  wait_for(server, "reload failed, keeping the previous state what=certificate");
   EXPECT_TRUE(client::open({.url = secure_url(server), .ca_file = trusts_first}).value().queues())
-      << "its key is not there yet, so the first one is still shown";
+      << "its key is missing, so the first certificate is still used";
 
   std::filesystem::copy_file(second.key, first.key, over);
   server.itself().signal(SIGHUP);
-  wait_for(server, "info  loaded again what=certificate");
+  wait_for(server, "info  reloaded what=certificate");
   EXPECT_TRUE(before.queues()) << "on the connection that was open";
   EXPECT_TRUE(
       client::open({.url = secure_url(server), .ca_file = second.certificate}).value().queues());
   EXPECT_FALSE(client::open({.url = secure_url(server), .ca_file = trusts_first}).value().queues());
 }
 
-TEST_F(ServeSecurity, ReadsItsFileAndItsFileAgain) {
+TEST_F(ServeSecurity, ReloadsItsFile) {
   const std::string file = make_file(folder_, "c.toml", "[queues.mail]\ncapacity_jobs = 5\n");
   server_program server(folder_, {"--config", file});
   client c = client::open({.url = server.url()}).value();
   EXPECT_EQ(c.queue("mail")->options.capacity_jobs, 5U);
   make_file(folder_, "c.toml", "[queues.mail]\ncapacity_jobs = 6\n");
   server.itself().signal(SIGHUP);
-  wait_for(server, "loaded again what=configuration");
+  wait_for(server, "reloaded what=configuration");
   EXPECT_EQ(c.queue("mail")->options.capacity_jobs, 6U);
   make_file(folder_, "c.toml", "[queues.mail]\ncapacity_jobs = 'many'\n");
   server.itself().signal(SIGHUP);
-  wait_for(server, "not loaded again, and as before what=configuration");
+  wait_for(server, "reload failed, keeping the previous state what=configuration");
   EXPECT_EQ(c.queue("mail")->options.capacity_jobs, 6U);
 }
 
-TEST_F(ServeSecurity, TellsEveryMistakeOfItsFile) {
+TEST_F(ServeSecurity, ReportsEveryMistakeInItsFile) {
   const std::string file =
       make_file(folder_, "c.toml", "[http]\nidle_tme = '1s'\nmax_connections = 0\n");
   const ended end = run_sluice({"serve", "--config", file, "--data", folder_.file("data")});
   EXPECT_EQ(end.code, 2);
   EXPECT_NE(end.err.find(file + ":2:1: [http] idle_tme"), std::string::npos) << end.err;
-  EXPECT_NE(end.err.find(file + ":3:1: [http] max_connections is from"), std::string::npos);
+  EXPECT_NE(end.err.find(file + ":3:1: [http] max_connections must be from"), std::string::npos);
 }
 
-TEST_F(ServeSecurity, ShowsWhatIsEffectiveAndStartsNothing) {
+TEST_F(ServeSecurity, PrintsTheEffectiveSettingsAndStartsNothing) {
   const std::string file = make_file(folder_, "c.toml", "http.idle_time = '5s'\n");
   const ended end = run_sluice({"serve", "--config", file, "--check-config", "--sync", "off",
                                 "--data", folder_.file("none")},
@@ -230,8 +230,8 @@ TEST_F(ServeSecurity, TakesItsLimitsFromItsFile) {
   EXPECT_EQ(head.receive().status, 431);
 }
 
-TEST_F(ServeSecurity, TakesTheTimesOfClientsFromItsFile) {
-  // Not both in one: a client that is slow would be idle before it begins.
+TEST_F(ServeSecurity, TakesTheTimeoutsOfClientsFromItsFile) {
+  // Not both in one test: a slow client would be idle before it begins.
   const std::string file = make_file(folder_, "c.toml", "[http]\nhead_time = '50ms'\n");
   {
     server_program server(folder_, {"--config", file});
@@ -245,7 +245,7 @@ TEST_F(ServeSecurity, TakesTheTimesOfClientsFromItsFile) {
   EXPECT_TRUE(idle.ends());
 }
 
-TEST_F(ServeSecurity, LeavesALineForEveryAdministrativeAct) {
+TEST_F(ServeSecurity, WritesAnAuditLineForEveryAdministrativeAct) {
   const auto made = make_token({role::admin});
   const std::string file = folder_.file("audit");
   server_program server(folder_, {"--audit-log", file, "--log-level", "off"});
@@ -258,7 +258,7 @@ TEST_F(ServeSecurity, LeavesALineForEveryAdministrativeAct) {
   eventually([&] { return testing::text_of(file).find("reload tokens") != std::string::npos; });
   EXPECT_EQ(server.stop().code, 0);
   const std::string audit = testing::text_of(file);
-  const std::string who = "audit who=" + made.what.id + " from=127.0.0.1 ";
+  const std::string who = "audit who=" + made.info.id + " from=127.0.0.1 ";
   for (const std::string& line :
        {std::string("audit who=local from=start act=\"start http://"),
         who + "act=\"POST /v1/jobs/" + std::to_string(id) + "/cancel\" outcome=200",
@@ -270,7 +270,7 @@ TEST_F(ServeSecurity, LeavesALineForEveryAdministrativeAct) {
   }
 }
 
-TEST_F(ServeSecurity, KeepsAnEntryPausedUnlessTheFileSaysOtherwise) {
+TEST_F(ServeSecurity, KeepsAnEntryPausedUnlessTheFileResumesIt) {
   const std::string entry = "[[cron]]\nname = 'n'\nschedule = '@yearly'\nkind = 'k'\n";
   const std::string config = make_file(folder_, "c.toml", entry);
   const auto is_paused = [](const server_program& server) {
@@ -283,7 +283,7 @@ TEST_F(ServeSecurity, KeepsAnEntryPausedUnlessTheFileSaysOtherwise) {
     EXPECT_FALSE(is_paused(server));
     EXPECT_EQ(server.run({"cron", "pause", "n"}).code, 0);
     server.itself().signal(SIGHUP);
-    wait_for(server, "loaded again what=configuration");
+    wait_for(server, "reloaded what=configuration");
     EXPECT_TRUE(is_paused(server)) << "after SIGHUP";
     EXPECT_EQ(server.stop().code, 0);
   }
@@ -291,11 +291,11 @@ TEST_F(ServeSecurity, KeepsAnEntryPausedUnlessTheFileSaysOtherwise) {
   EXPECT_TRUE(is_paused(server)) << "after a start";
   make_file(folder_, "c.toml", entry + "paused = false\n");
   server.itself().signal(SIGHUP);
-  wait_for(server, "loaded again what=configuration");
-  EXPECT_FALSE(is_paused(server)) << "the file says so";
+  wait_for(server, "reloaded what=configuration");
+  EXPECT_FALSE(is_paused(server)) << "the file sets it";
 }
 
-TEST_F(ServeSecurity, WritesNoSecretDown) {
+TEST_F(ServeSecurity, LogsNoSecret) {
   const auto good = make_token({role::admin});
   const auto other = make_token({role::read});
   const std::string secret = good.text.substr(13);
@@ -320,18 +320,18 @@ TEST_F(ServeSecurity, WritesNoSecretDown) {
     }
   }
   server.itself().signal(SIGHUP);
-  wait_for(server, "loaded again what=tokens");
+  wait_for(server, "reloaded what=tokens");
   const ended end = server.stop();
   for (const std::string& text : {end.out, end.err, testing::text_of(file), answers}) {
     EXPECT_EQ(text.find(secret), std::string::npos) << text;
     EXPECT_EQ(text.find(other.text.substr(13)), std::string::npos) << text;
     EXPECT_EQ(text.find("hunter2"), std::string::npos) << text;
-    EXPECT_EQ(text.find("Bearer slk_" + good.what.id), std::string::npos) << text;
+    EXPECT_EQ(text.find("Bearer slk_" + good.info.id), std::string::npos) << text;
   }
-  EXPECT_NE(end.err.find("tokens that are not known"), std::string::npos) << end.err;
+  EXPECT_NE(end.err.find("requests with unknown tokens"), std::string::npos) << end.err;
 }
 
-// The socket of systemd, to which a service tells how it is doing.
+// The notification socket of systemd, to which a service sends its state.
 class systemd_socket {
  public:
   explicit systemd_socket(const std::string& name)
@@ -347,12 +347,12 @@ class systemd_socket {
   systemd_socket(const systemd_socket&) = delete;
   systemd_socket& operator=(const systemd_socket&) = delete;
 
-  std::string heard() const {
+  std::string received() const {
     char text[512];
     ssize_t n = 0;
     do {
       n = ::recv(socket_, text, sizeof text, 0);
-    } while (n < 0 && errno == EINTR);  // the thread was stopped and goes on (signal(7))
+    } while (n < 0 && errno == EINTR);  // the thread was stopped and continued (signal(7))
     return n > 0 ? std::string(text, static_cast<std::size_t>(n)) : "nothing";
   }
 
@@ -360,32 +360,32 @@ class systemd_socket {
   int socket_;
 };
 
-TEST_F(ServeSecurity, TellsSystemdHowItIsDoing) {
+TEST_F(ServeSecurity, ReportsItsStateToSystemd) {
   const std::string name = folder_.file("notify");
   const systemd_socket systemd(name);
   server_program server(folder_, {}, {.environment = {"NOTIFY_SOCKET=" + name}});
-  EXPECT_EQ(systemd.heard(), "READY=1\nSTATUS=listening on " + server.url() + "\n");
+  EXPECT_EQ(systemd.received(), "READY=1\nSTATUS=listening on " + server.url() + "\n");
   server.itself().signal(SIGHUP);
-  EXPECT_TRUE(systemd.heard().starts_with("RELOADING=1\n"));
-  EXPECT_TRUE(systemd.heard().starts_with("READY=1\n"));
+  EXPECT_TRUE(systemd.received().starts_with("RELOADING=1\n"));
+  EXPECT_TRUE(systemd.received().starts_with("READY=1\n"));
   server.itself().signal(SIGTERM);
-  EXPECT_TRUE(systemd.heard().starts_with("STOPPING=1\n"));
+  EXPECT_TRUE(systemd.received().starts_with("STOPPING=1\n"));
   EXPECT_EQ(server.itself().wait().code, 0);
 }
 
-// In a test of its own: the socket holds few messages, and these come all the time.
-TEST_F(ServeSecurity, TellsSystemdThatItIsAlive) {
+// A separate test: the socket holds few messages, and these arrive continuously.
+TEST_F(ServeSecurity, SendsTheWatchdogSignalToSystemd) {
   const std::string name = folder_.file("notify");
   const systemd_socket systemd(name);
   server_program server(folder_, {},
                         {.environment = {"NOTIFY_SOCKET=" + name, "WATCHDOG_USEC=20000"}});
-  EXPECT_TRUE(systemd.heard().starts_with("READY=1\n"));
-  EXPECT_EQ(systemd.heard(), "WATCHDOG=1\n");
-  EXPECT_EQ(systemd.heard(), "WATCHDOG=1\n");
+  EXPECT_TRUE(systemd.received().starts_with("READY=1\n"));
+  EXPECT_EQ(systemd.received(), "WATCHDOG=1\n");
+  EXPECT_EQ(systemd.received(), "WATCHDOG=1\n");
   EXPECT_EQ(server.stop().code, 0);
 }
 
-TEST_F(ServeSecurity, TellsSystemdThatItIsAliveWhileItStops) {
+TEST_F(ServeSecurity, SendsTheWatchdogSignalWhileItStops) {
   const std::string name = folder_.file("notify");
   const systemd_socket systemd(name);
   server_program server(folder_, {"--beanstalk", ":0"},
@@ -395,10 +395,10 @@ TEST_F(ServeSecurity, TellsSystemdThatItIsAliveWhileItStops) {
   EXPECT_TRUE(worker.line().starts_with("INSERTED "));
   EXPECT_TRUE(worker.line().starts_with("RESERVED "));
   server.itself().signal(SIGTERM);
-  while (!systemd.heard().starts_with("STOPPING=1\n")) {
+  while (!systemd.received().starts_with("STOPPING=1\n")) {
   }
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(systemd.heard(), "WATCHDOG=1\n");
-  worker.close();  // releases its job, so the stop goes on
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(systemd.received(), "WATCHDOG=1\n");
+  worker.close();  // releases its job, so the stop completes
   EXPECT_EQ(server.itself().wait().code, 0);
 }
 

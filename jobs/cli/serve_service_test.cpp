@@ -1,4 +1,4 @@
-// The files that are installed for systemd: units, and a sample configuration.
+// The installed files for systemd: units and a sample configuration.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -18,8 +18,8 @@ using testing::text_of;
 
 const std::string packaging = SLUICE_SOURCE_DIR "/packaging/";
 
-// What a shell says that runs this, with its errors.
-std::string said_by(const std::string& command, int& code) {
+// Runs a shell command and returns its output and errors.
+std::string output_of(const std::string& command, int& code) {
   std::FILE* const out = ::popen((command + " 2>&1").c_str(), "r");
   EXPECT_NE(out, nullptr);
   std::string text;
@@ -28,10 +28,10 @@ std::string said_by(const std::string& command, int& code) {
   return text;
 }
 
-TEST(ServeService, HasUnitsThatSystemdUnderstands) {
+TEST(ServeService, HasUnitsThatSystemdAccepts) {
   int code = 0;
-  said_by("systemd-analyze --version", code);
-  if (code != 0) GTEST_SKIP() << "there is no systemd-analyze here";
+  output_of("systemd-analyze --version", code);
+  if (code != 0) GTEST_SKIP() << "systemd-analyze is not installed";
   const temporary_folder folder;
   std::string unit = text_of(packaging + "sluice.service");
   const std::string installed = "/usr/bin/sluice";
@@ -42,19 +42,19 @@ TEST(ServeService, HasUnitsThatSystemdUnderstands) {
        {"sluice.socket", "sluice-beanstalk.socket", "sluice-faktory.socket"}) {
     files += " " + make_file(folder, name, text_of(packaging + name));
   }
-  const std::string said = said_by("systemd-analyze verify --man=no " + files, code);
-  EXPECT_EQ(code, 0) << said;
-  // What it does not know it only mentions.
-  EXPECT_EQ(said.find("sluice"), std::string::npos) << said;
+  const std::string output = output_of("systemd-analyze verify --man=no " + files, code);
+  EXPECT_EQ(code, 0) << output;
+  // Unknown settings are warnings only.
+  EXPECT_EQ(output.find("sluice"), std::string::npos) << output;
 }
 
-TEST(ServeService, HasAConfigurationThatIsFineAlsoWithWhatItSuggests) {
+TEST(ServeService, HasAValidConfigurationAlsoWithItsCommentedSettings) {
   const ended as_it_is =
       run_sluice({"serve", "--check-config", "--config", packaging + "sluice.toml"});
   EXPECT_EQ(as_it_is.code, 0) << as_it_is.err;
   EXPECT_NE(as_it_is.out.find("sluice.toml:"), std::string::npos) << as_it_is.out;
 
-  // Every table that is commented out, and no words; the files of secrets are nobody's here.
+  // Uncomments every table, without its text; the secret files do not exist here.
   const temporary_folder folder;
   std::istringstream lines(text_of(packaging + "sluice.toml"));
   std::string all;

@@ -1,4 +1,4 @@
-// `sluice serve`: how it starts, what it refuses to start on, and how it ends.
+// `sluice serve`: its start, refusals to start, and its end.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -47,7 +47,7 @@ leased_job lease(client& c) {
   return leased->front();
 }
 
-TEST(Serve, SaysWhereItListensWhatItStoresAndHowToBegin) {
+TEST(Serve, PrintsItsAddressItsStoreAndFirstCommands) {
   const temporary_folder folder;
   server_program server(folder);
   eventually([&] { return server.itself().out().find("Ctrl-C") != std::string::npos; });
@@ -57,7 +57,7 @@ TEST(Serve, SaysWhereItListensWhatItStoresAndHowToBegin) {
   EXPECT_HAS(banner, folder.file("data"));
   EXPECT_HAS(banner, "0 ready, 0 scheduled, 0 held, 0 to be retried; 0 dead\n");
   EXPECT_HAS(banner, "curl " + server.url() + "/v1/jobs -d '");
-  // As it was started: a shell that does not have it in its PATH finds it all the same.
+  // With the path by which it was started, so that a shell finds it without PATH.
   EXPECT_HAS(banner, "  " SLUICE_PROGRAM " work --exec cat --url " + server.url() + "\n");
   EXPECT_HAS(banner, "  " SLUICE_PROGRAM " queues --url " + server.url() + "\n");
   const ended end = server.stop();
@@ -80,7 +80,7 @@ TEST(Serve, LogsAsJson) {
   }
 }
 
-TEST(Serve, KeepsItsJobsFromOneLifeToTheNext) {
+TEST(Serve, KeepsItsJobsAcrossRestarts) {
   const temporary_folder folder;
   {
     server_program server(folder);
@@ -90,7 +90,7 @@ TEST(Serve, KeepsItsJobsFromOneLifeToTheNext) {
   }
   server_program server(folder);
   auto c = connect(server);
-  EXPECT_EQ(lease(c).it->spec.kind, "k");
+  EXPECT_EQ(lease(c).job->spec.kind, "k");
 }
 
 TEST(Serve, ForgetsEverythingWithMemory) {
@@ -102,14 +102,14 @@ TEST(Serve, ForgetsEverythingWithMemory) {
   EXPECT_EQ(end.code, 0) << end.err;
   EXPECT_HAS(end.err, " warn  nothing is stored ");
   EXPECT_HAS(end.err, "--capacity-bytes");
-  EXPECT_NE(::access(folder.file("data").c_str(), F_OK), 0) << "it made a folder";
+  EXPECT_NE(::access(folder.file("data").c_str(), F_OK), 0) << "a folder was created";
 }
 
-TEST(Serve, HasNoMoreQueuesLeasesAndWaitsThanItIsTold) {
+TEST(Serve, EnforcesItsLimitsOfQueuesLeasesAndWaits) {
   const temporary_folder folder;
   server_program server(folder, {"--max-queues", "1", "--max-leases", "1", "--max-waiting", "2"});
   auto c = connect(server);
-  // The other that waits is the server itself, for webhooks to post.
+  // The other waiting call is the server's own, for webhooks.
   auto waits = c.async_lease({}, deadline::after(30s));
   eventually([&] {
     const auto stats = c.stats();
@@ -121,7 +121,7 @@ TEST(Serve, HasNoMoreQueuesLeasesAndWaitsThanItIsTold) {
   push(c);
   EXPECT_TRUE(waits.get());
   push(c);
-  const auto third = c.lease({}, deadline::after(30s));  // there is a job, and one runs already
+  const auto third = c.lease({}, deadline::after(30s));  // a job is ready, but one runs already
   ASSERT_FALSE(third);
   EXPECT_EQ(third.error().code, error_code::overloaded) << third.error().message;
   const auto another = c.push({.queue = "another", .kind = "k"});
@@ -139,7 +139,7 @@ TEST(Serve, RefusesAnAddressThatIsTaken) {
   EXPECT_HAS(second.err, first.url().substr(first.url().rfind(':') + 1));
 }
 
-TEST(Serve, RefusesDataThatAnotherServerHas) {
+TEST(Serve, RefusesDataThatAnotherServerHasOpen) {
   const temporary_folder folder;
   const server_program first(folder);
   const ended second = run_sluice({"serve", "--data", folder.file("data"), "--port", "0"});
@@ -147,7 +147,7 @@ TEST(Serve, RefusesDataThatAnotherServerHas) {
   EXPECT_HAS(second.err, "jobs.db");
 }
 
-TEST(Serve, RefusesAFolderThatItCannotMakeOrUse) {
+TEST(Serve, RefusesAFolderThatItCannotCreateOrUse) {
   const temporary_folder folder;
   ended end = run_sluice({"serve", "--port", "0", "--data", folder.file("none/data")});
   EXPECT_EQ(end.code, 7);
@@ -155,12 +155,12 @@ TEST(Serve, RefusesAFolderThatItCannotMakeOrUse) {
   EXPECT_HAS(end.err, "--data");
   end = run_sluice({"serve", "--port", "0", "--data", make_file(folder, "file", "x")});
   EXPECT_EQ(end.code, 7);
-  EXPECT_HAS(end.err, "--data takes a folder");
+  EXPECT_HAS(end.err, "--data must be a folder");
   if (::geteuid() == 0) return;  // root may write everywhere
   ASSERT_EQ(::mkdir(folder.file("sealed").c_str(), 0500), 0);
   end = run_sluice({"serve", "--port", "0", "--data", folder.file("sealed")});
   EXPECT_EQ(end.code, 7);
-  EXPECT_HAS(end.err, "read and write it");
+  EXPECT_HAS(end.err, "access to it");
 }
 
 TEST(Serve, RefusesAFileThatIsNoStore) {
@@ -195,11 +195,11 @@ TEST(Serve, DoesNotWaitForWorkersOfTheHttpApi) {
   EXPECT_TRUE(acked) << acked.error().message;
 }
 
-TEST(Serve, AnswersThoseWhoWaitWhenItIsToldToEnd) {
+TEST(Serve, RepliesToWaitingCallsAtShutdown) {
   const temporary_folder folder;
   server_program server(folder);
   auto c = connect(server);
-  // The other that waits is the server itself, for webhooks to post.
+  // The other waiting call is the server's own, for webhooks.
   auto waits = c.async_lease({}, deadline::after(60s));
   eventually([&] {
     const auto stats = c.stats();
@@ -218,7 +218,7 @@ TEST(Serve, EndsAtOnceOnASecondSignalAndHasLostNothing) {
     auto c = connect(server);
     push(c);
     push(c);
-    // It waits for a job that a connection of beanstalk holds.
+    // It waits for a job held by a connection of beanstalk.
     socket_wire beanstalk(server.port_for("beanstalk"));
     beanstalk.send("reserve\r\n");
     ASSERT_TRUE(beanstalk.line().starts_with("RESERVED "));
@@ -236,19 +236,19 @@ TEST(Serve, EndsAtOnceOnASecondSignalAndHasLostNothing) {
   EXPECT_EQ(queue->counts.unfinished(), 2U);
 }
 
-// A client that asks for much and reads none of it.
+// A client that requests much data and reads none of it.
 class deaf_client {
  public:
   deaf_client(const server_program& server, const std::string& target) {
     socket_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     const int small = 4096;
     EXPECT_EQ(::setsockopt(socket_, SOL_SOCKET, SO_RCVBUF, &small, sizeof small), 0);
-    sockaddr_in to{};
-    to.sin_family = AF_INET;
-    to.sin_addr.s_addr = ::htonl(INADDR_LOOPBACK);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = ::htonl(INADDR_LOOPBACK);
     const std::string port = server.url().substr(server.url().rfind(':') + 1);
-    to.sin_port = ::htons(static_cast<std::uint16_t>(std::stoi(port)));
-    EXPECT_EQ(::connect(socket_, reinterpret_cast<const sockaddr*>(&to), sizeof to), 0);
+    address.sin_port = ::htons(static_cast<std::uint16_t>(std::stoi(port)));
+    EXPECT_EQ(::connect(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
     const std::string asks = "GET " + target + " HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n";
     EXPECT_EQ(::send(socket_, asks.data(), asks.size(), 0), static_cast<ssize_t>(asks.size()));
   }
@@ -265,7 +265,7 @@ class deaf_client {
   int socket_;
 };
 
-TEST(Serve, EndsAtOnceOnASecondSignalWhenAClientHoldsUpItsEnd) {
+TEST(Serve, EndsAtOnceOnASecondSignalWhenAClientBlocksItsEnd) {
   const temporary_folder folder;
   server_program server(folder);
   auto c = connect(server);
@@ -282,18 +282,18 @@ TEST(Serve, EndsAtOnceOnASecondSignalWhenAClientHoldsUpItsEnd) {
   EXPECT_HAS(end.err, "ending at once signal=SIGTERM leased=0");
 }
 
-TEST(Serve, RefusesPushesWhileItsDiskFailsAndTakesThemAgain) {
+TEST(Serve, RejectsPushesWhileItsDiskFailsAndAcceptsThemAgain) {
   const temporary_folder folder;
   server_program server(folder);
   auto c = connect(server);
   const job_spec large{.kind = "k", .args = {'"' + std::string(400'000, 'x') + '"'}};
-  // Its file is longer than it may be from here on: nothing can be added, be it ever so small.
+  // Its file is already longer than the limit: no write beyond its end succeeds.
   EXPECT_TRUE(c.push(large));
   server.itself().limit_files(200'000);
   const auto refused = c.push(large);
-  ASSERT_FALSE(refused) << "acknowledged, and nowhere to be found";
+  ASSERT_FALSE(refused) << "an acknowledged job is missing";
   eventually([&] { return server.itself().err().find("store fails") != std::string::npos; });
-  EXPECT_HAS(server.itself().err(), "error store fails pushes=refused code=");
+  EXPECT_HAS(server.itself().err(), "error store fails pushes=rejected code=");
   const auto health = c.health();
   ASSERT_TRUE(health) << health.error().message;
   EXPECT_FALSE(health->takes_pushes);
@@ -303,11 +303,11 @@ TEST(Serve, RefusesPushesWhileItsDiskFailsAndTakesThemAgain) {
   push(c);
   const auto queue = c.queue("default");
   ASSERT_TRUE(queue) << queue.error().message;
-  EXPECT_EQ(queue->counts.ready, 2U) << "the refused one is not there";
+  EXPECT_EQ(queue->counts.ready, 2U) << "the refused job is not stored";
   EXPECT_EQ(server.stop().code, 0);
 }
 
-TEST(Stats, AreShownAgainAndAgainUntilASignal) {
+TEST(Stats, AreRepeatedUntilASignal) {
   const temporary_folder folder;
   const server_program server(folder);
   program watch({"stats", "--watch", "5ms", "--url", server.url()});
@@ -316,7 +316,7 @@ TEST(Stats, AreShownAgainAndAgainUntilASignal) {
   EXPECT_EQ(watch.wait().code, 0);
 }
 
-TEST(Work, FinishesWhatRunsWhenItIsToldToEnd) {
+TEST(Work, FinishesRunningJobsAtShutdown) {
   const temporary_folder folder;
   server_program server(folder);
   auto c = connect(server);
@@ -328,14 +328,14 @@ TEST(Work, FinishesWhatRunsWhenItIsToldToEnd) {
                   "touch " + started + "; cat " + go_on + " >/dev/null"});
   eventually([&] { return ::access(started.c_str(), F_OK) == 0; });
   worker.signal(SIGTERM);
-  eventually([&] { return worker.err().find("finishing what runs") != std::string::npos; });
+  eventually([&] { return worker.err().find("finishing running jobs") != std::string::npos; });
   make_file(folder, "go-on", "x");
   const ended end = worker.wait();
   EXPECT_EQ(end.code, 0) << end.err;
   EXPECT_HAS(end.out, "job 1 k succeeded");
 }
 
-TEST(Work, KnowsThatACommandFailedWhenItWasStartedWithSigchldIgnored) {
+TEST(Work, DetectsAFailedCommandWhenStartedWithSigchldIgnored) {
   const temporary_folder folder;
   server_program server(folder);
   auto c = connect(server);
@@ -351,7 +351,7 @@ TEST(Work, KnowsThatACommandFailedWhenItWasStartedWithSigchldIgnored) {
   EXPECT_EQ(queue->counts.retrying, 1U) << "it was not done, and must not be lost";
 }
 
-TEST(Work, GivesBackWhatRunsOnASecondSignal) {
+TEST(Work, ReleasesRunningJobsOnASecondSignal) {
   const temporary_folder folder;
   server_program server(folder);
   auto c = connect(server);
@@ -361,17 +361,17 @@ TEST(Work, GivesBackWhatRunsOnASecondSignal) {
       {"work", "--url", server.url(), "--exec", "touch " + started + "; exec tail -f /dev/null"});
   eventually([&] { return ::access(started.c_str(), F_OK) == 0; });
   worker.signal(SIGINT);
-  eventually([&] { return worker.err().find("finishing what runs") != std::string::npos; });
+  eventually([&] { return worker.err().find("finishing running jobs") != std::string::npos; });
   worker.signal(SIGINT);
   const ended end = worker.wait();
   EXPECT_EQ(end.code, 130) << end.err;
   const auto queue = c.queue("default");
   ASSERT_TRUE(queue) << queue.error().message;
   EXPECT_EQ(queue->counts.running, 0U);
-  EXPECT_EQ(queue->counts.ready, 1U) << "it was not done, and is there for another";
+  EXPECT_EQ(queue->counts.ready, 1U) << "it was not done, and another worker can lease it";
 }
 
-TEST(Work, WaitsForAServerThatIsNotThere) {
+TEST(Work, WaitsForAMissingServer) {
   program worker({"work", "--url", "http://127.0.0.1:1", "--exec", "cat"});
   eventually([&] {
     return worker.err().find("127.0.0.1:1 ") != std::string::npos ||

@@ -12,35 +12,35 @@ namespace sluice::jobs::cli {
 namespace {
 
 std::string rate(std::uint64_t now, std::uint64_t before, milliseconds between) {
-  if (now < before || between.count() <= 0) return "-";  // the server was started anew
+  if (now < before || between.count() <= 0) return "-";  // the server was restarted
   const auto per_second = (now - before) * 1000 / static_cast<std::uint64_t>(between.count());
   return grouped(per_second) + "/s";
 }
 
 class report {
  public:
-  explicit report(const console& to) : to_(to) {}
+  explicit report(const console& io) : io_(io) {}
 
   void row(std::string name, const std::string& value) {
     name.append(12 - name.size(), ' ');
-    text_ += "  " + to_.style().faint(name) + value + "\n";
+    text_ += "  " + io_.style().faint(name) + value + "\n";
   }
   const std::string& text() const { return text_; }
 
  private:
-  const console& to_;
+  const console& io_;
   std::string text_;
 };
 
-std::string to_text(const engine_stats& s, const health& h, const console& to) {
-  const text_style& style = to.style();
-  report r(to);
-  r.row("health", h.takes_pushes ? style.green("takes pushes")
-                                 : style.red("refuses pushes") + ": " + h.reason);
+std::string to_text(const engine_stats& s, const health& h, const console& io) {
+  const text_style& style = io.style();
+  report r(io);
+  r.row("health", h.takes_pushes ? style.green("accepts pushes")
+                                 : style.red("rejects pushes") + ": " + h.reason);
   r.row("pushed", grouped(s.pushed) + " (" + grouped(s.duplicates) + " duplicates, " +
                       grouped(s.dropped) + " dropped, " + grouped(s.refused) + " refused)");
   r.row("leased", grouped(s.leased) + " (" + grouped(s.running) + " now, " + grouped(s.expired) +
-                      " ran out, " + grouped(s.given_back) + " given back)");
+                      " expired, " + grouped(s.given_back) + " released)");
   r.row("acked", grouped(s.acked));
   r.row("failed", grouped(s.failed) + " (" + grouped(s.retried) + " to be retried, " +
                       grouped(s.died) + " dead)");
@@ -56,8 +56,8 @@ std::string to_text(const engine_stats& s, const health& h, const console& to) {
 }
 
 std::string rates_text(const engine_stats& now, const engine_stats& before, milliseconds between,
-                       const console& to) {
-  report r(to);
+                       const console& io) {
+  report r(io);
   r.row("rates", "pushed " + rate(now.pushed, before.pushed, between) + ", leased " +
                      rate(now.leased, before.leased, between) + ", acked " +
                      rate(now.acked, before.acked, between) + ", failed " +
@@ -70,7 +70,7 @@ struct snapshot {
   jobs::health health;
 };
 
-result<snapshot> look(client& server) {
+result<snapshot> take_snapshot(client& server) {
   auto stats = server.stats();
   if (!stats) return stats.error();
   auto health = server.health();
@@ -78,38 +78,39 @@ result<snapshot> look(client& server) {
   return snapshot{*stats, std::move(*health)};
 }
 
-exit_code watch(client& server, signal_watch& signals, const stats_arguments& what,
-                const console& to) {
+exit_code watch(client& server, signal_watch& signals, const stats_arguments& args,
+                const console& io) {
   std::optional<engine_stats> before;
   for (;;) {
-    const auto now = look(server);
-    if (!now) return to.complain(now.error());
-    if (what.to.json) {
-      to.line(json::to_json(now->stats));
+    const auto now = take_snapshot(server);
+    if (!now) return io.complain(now.error());
+    if (args.server.json) {
+      io.line(json::to_json(now->stats));
     } else {
-      if (to.style().colours) to.print("\033[H\033[2J");
-      to.print(to_text(now->stats, now->health, to));
-      if (before) to.print(rates_text(now->stats, *before, *what.watch, to));
+      if (io.style().colours) io.print("\033[H\033[2J");
+      io.print(to_text(now->stats, now->health, io));
+      if (before) io.print(rates_text(now->stats, *before, *args.watch, io));
     }
-    if (const auto out = to.flush(); !out) return exit_code::failed;  // nobody reads any more
+    if (const auto out = io.flush(); !out)
+      return exit_code::failed;  // the reader has closed the pipe
     before = now->stats;
-    const auto woken = signals.wait(deadline::after(*what.watch));
-    if (woken.what == signal_watch::woken::by::signal) return exit_code::ok;
+    const auto woken = signals.wait(deadline::after(*args.watch));
+    if (woken.cause == signal_watch::woken::by::signal) return exit_code::ok;
   }
 }
 
 }  // namespace
 
-int run(const stats_arguments& what, const console& to) {
-  // Before the client starts its thread.
+int run(const stats_arguments& args, const console& io) {
+  // Created before the client's thread.
   std::optional<signal_watch> signals;
-  if (what.watch) signals.emplace(std::initializer_list<int>{SIGINT, SIGTERM});
-  return with_client(what.to, to, [&](client& server) {
-    if (signals) return watch(server, *signals, what, to);
-    const auto now = look(server);
-    if (!now) return to.complain(now.error());
-    to.print(what.to.json ? json::to_json(now->stats) + "\n"
-                          : to_text(now->stats, now->health, to));
+  if (args.watch) signals.emplace(std::initializer_list<int>{SIGINT, SIGTERM});
+  return with_client(args.server, io, [&](client& server) {
+    if (signals) return watch(server, *signals, args, io);
+    const auto now = take_snapshot(server);
+    if (!now) return io.complain(now.error());
+    io.print(args.server.json ? json::to_json(now->stats) + "\n"
+                              : to_text(now->stats, now->health, io));
     return exit_code::ok;
   });
 }

@@ -1,4 +1,4 @@
-// `check` and `backup`, beside a server that runs.
+// `check` and `backup` beside a running server.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -32,7 +32,7 @@ class StoreCommands : public ::testing::Test {
   server_program server_{folder_};
 };
 
-TEST_F(StoreCommands, FindAStoreSoundThatIsInUse) {
+TEST_F(StoreCommands, VerifyAStoreThatIsInUse) {
   const ended check = run_sluice({"check", "--data", data()});
   EXPECT_EQ(check.code, 0) << check.err;
   EXPECT_HAS(check.out, "is sound: 500 jobs in 1 queue");
@@ -47,12 +47,12 @@ TEST_F(StoreCommands, CopyAStoreThatIsInUseAndServeTheCopy) {
   EXPECT_EQ(backup.code, 0) << backup.err;
   EXPECT_HAS(backup.out, " copied to ");
   EXPECT_EQ(run_sluice({"check", copy}).code, 0);
-  EXPECT_NE(run_sluice({"backup", "--data", data(), "--to", copy}).code, 0) << "it is there";
+  EXPECT_NE(run_sluice({"backup", "--data", data(), "--to", copy}).code, 0) << "the file exists";
   const server_program again(other);
   EXPECT_HAS(again.run({"queues"}).out, "500");
 }
 
-TEST_F(StoreCommands, SayWhatIsDamaged) {
+TEST_F(StoreCommands, ReportDamage) {
   const std::string copy = folder_.file("copy.db");
   ASSERT_EQ(run_sluice({"backup", "--data", data(), "--to", copy}).code, 0);
   {

@@ -1,6 +1,7 @@
 #pragma once
 
-// The file of a store, from what a person names: the server's data folder, or the file itself.
+// Returns the store's file for a path given by the user: the server's data folder, or the file
+// itself.
 
 #include <filesystem>
 #include <string>
@@ -8,7 +9,7 @@
 namespace sluice::jobs::cli {
 
 inline std::string store_file(const std::string& path) {
-  std::error_code ignored;  // what cannot be looked at is taken for a file, and refused as such
+  std::error_code ignored;  // an inaccessible path is treated as a file, and rejected as such
   return std::filesystem::is_directory(path, ignored) ? path + "/jobs.db" : path;
 }
 

@@ -22,7 +22,7 @@ std::size_t width_of(std::string_view text) noexcept {
 }
 
 void table::add(std::vector<std::string> cells) {
-  check(cells.size() == columns_.size(), "sluice::jobs::cli::table", "a cell for every column");
+  check(cells.size() == columns_.size(), "sluice::jobs::cli::table", "one cell per column");
   rows_.push_back(std::move(cells));
 }
 
@@ -40,7 +40,7 @@ std::string table::text(const text_style& style) const {
       const std::string& cell = cell_of(c);
       const std::string padding(widths[c] - width_of(cell), ' ');
       if (c > 0) line += gap;
-      line += columns_[c].to == align::right ? padding + cell : cell + padding;
+      line += columns_[c].alignment == align::right ? padding + cell : cell + padding;
     }
     line.erase(line.find_last_not_of(' ') + 1);
     return line;

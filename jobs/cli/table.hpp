@@ -1,6 +1,6 @@
 #pragma once
 
-// Rows and columns for people: columns as wide as what is in them, numbers to the right.
+// Formats rows and columns for people: columns fit their content, numbers are right-aligned.
 //
 //     table t({{"NAME"}, {"READY", table::align::right}});
 //     t.add({"default", "12"});
@@ -13,7 +13,7 @@
 
 namespace sluice::jobs::cli {
 
-// Escape sequences, or none where they would be seen as such.
+// Escape sequences for colours, or none if the output does not support them.
 struct text_style {
   bool colours = false;
 
@@ -33,16 +33,16 @@ class table {
   enum class align : std::uint8_t { left, right };
   struct column {
     std::string title;
-    align to = align::left;
+    align alignment = align::left;
   };
 
   explicit table(std::vector<column> columns) : columns_(std::move(columns)) {}
 
-  // As many cells as there are columns.
+  // Must have one cell per column.
   void add(std::vector<std::string> cells);
   bool empty() const noexcept { return rows_.empty(); }
 
-  // A line for the titles and one for each row.
+  // Returns a title line and one line per row.
   std::string text(const text_style& style = {}) const;
 
  private:
@@ -50,7 +50,7 @@ class table {
   std::vector<std::vector<std::string>> rows_;
 };
 
-// Characters as a terminal counts them, near enough: bytes that begin one.
+// Approximates the width on a terminal: counts code points.
 std::size_t width_of(std::string_view text) noexcept;
 
 }  // namespace sluice::jobs::cli

@@ -17,9 +17,9 @@ namespace {
 constexpr std::string_view enter_sequence = "\033[?1049h\033[?25l\033[2J";
 constexpr std::string_view leave_sequence = "\033[?25h\033[?1049l";
 constexpr std::array crashes = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
-constexpr int escape_wait_ms = 50;  // a sequence comes at once, a person's next key does not
+constexpr int escape_wait_ms = 50;  // a sequence arrives at once, the next key press does not
 
-// How the terminal was; for a handler that can be given nothing.
+// The original terminal settings; global because a signal handler has no other access.
 termios saved{};
 volatile sig_atomic_t is_entered = 0;
 
@@ -32,12 +32,12 @@ void write_all(std::string_view text) noexcept {
       ::poll(&file, 1, -1);
       continue;
     }
-    if (n <= 0) return;  // the terminal is gone: the next read says so
+    if (n <= 0) return;  // the terminal is gone; the next read detects it
     text.remove_prefix(static_cast<std::size_t>(n));
   }
 }
 
-// Only calls that a handler may make.
+// Async-signal-safe.
 void restore() noexcept {
   if (is_entered == 0) return;
   is_entered = 0;
@@ -47,13 +47,13 @@ void restore() noexcept {
 
 extern "C" void restore_and_crash(int number) {
   restore();
-  // The handler is gone (SA_RESETHAND): now it does what it does.
+  // SA_RESETHAND has restored the default action.
   ::raise(number);
 }
 
 struct sequence {
   std::string_view bytes;
-  key what;
+  key code;
 };
 constexpr std::array<sequence, 14> sequences = {{{"\033[A", key::up},
                                                  {"\033[B", key::down},
@@ -70,11 +70,11 @@ constexpr std::array<sequence, 14> sequences = {{{"\033[A", key::up},
                                                  {"\033[7~", key::home},
                                                  {"\033[8~", key::end}}};
 
-// How many bytes of an escape sequence there are; zero: it is not whole.
+// Returns the length of the escape sequence; 0 if it is incomplete.
 std::size_t length_of_sequence(std::string_view text) {
   if (text.size() < 2) return 0;
   if (text[1] == 'O') return text.size() < 3 ? 0 : 3;
-  if (text[1] != '[') return 1;  // the escape key, and another after it
+  if (text[1] != '[') return 1;  // the escape key, followed by another key
   for (std::size_t i = 2; i < text.size(); ++i) {
     if (text[i] >= '@' && text[i] <= '~') return i + 1;
   }
@@ -108,7 +108,7 @@ std::vector<key_press> take_keys(std::string& read, more_keys more) {
     left.remove_prefix(length);
     if (length == 1) keys.push_back({key::escape});
     for (const sequence& s : sequences) {
-      if (s.bytes == bytes) keys.push_back({s.what});
+      if (s.bytes == bytes) keys.push_back({s.code});
     }
   }
   read.erase(0, read.size() - left.size());
@@ -142,7 +142,7 @@ terminal_screen::~terminal_screen() {
 void terminal_screen::enter() {
   termios raw = saved;
   ::cfmakeraw(&raw);
-  raw.c_oflag |= OPOST | ONLCR;  // what others print stays readable
+  raw.c_oflag |= OPOST | ONLCR;  // keeps output of others readable
   is_entered = 1;
   ::tcsetattr(STDIN_FILENO, TCSANOW, &raw);
   write_all(enter_sequence);
@@ -152,7 +152,7 @@ void terminal_screen::leave() {
   restore();
 }
 
-// As Ctrl-Z does: the shell has its terminal back until the program is told to go on.
+// Restores the terminal and stops, as Ctrl-Z does; redraws when continued.
 void terminal_screen::suspend() {
   leave();
   ::raise(SIGSTOP);
@@ -171,7 +171,7 @@ void terminal_screen::draw(std::string_view frame) {
   std::string text = "\033[H";
   for (const char c : frame) {
     if (c == '\n') {
-      text += "\033[K\r\n";  // whatever was there before goes only as the new line comes
+      text += "\033[K\r\n";  // erases the rest of the old line without flicker
     } else {
       text += c;
     }
@@ -180,10 +180,10 @@ void terminal_screen::draw(std::string_view frame) {
   write_all(text);
 }
 
-terminal_screen::woken terminal_screen::wait(int also) {
+terminal_screen::woken terminal_screen::wait(int other) {
   woken w;
   std::array<pollfd, 3> files = {pollfd{STDIN_FILENO, POLLIN, 0}, pollfd{signals_, POLLIN, 0},
-                                 pollfd{also, POLLIN, 0}};
+                                 pollfd{other, POLLIN, 0}};
   const int ready = ::poll(files.data(), files.size(), read_.empty() ? -1 : escape_wait_ms);
   if (ready == 0) {
     w.keys = take_keys(read_, more_keys::none);

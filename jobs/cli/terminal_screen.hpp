@@ -1,12 +1,13 @@
 #pragma once
 
-// A terminal that is drawn on as a whole and read key by key, and is given back as it was, however
-// the program ends.
+// Full-screen terminal output with single-key input. Restores the terminal however the program
+// ends.
 //
-// Guarantees: while it lives, the terminal shows the alternate screen without a cursor, and keys
-// come at once and unseen. Its end, a signal that ends the program, and a crash all restore it.
-// Signals (INT, TERM, HUP, QUIT, WINCH, TSTP) are read by `wait` and run no handler; make it before
-// any thread is started. A frame is one write. One at a time in a program.
+// Guarantees: while the object exists, the terminal shows the alternate screen without a cursor,
+// and keys arrive at once, without echo. The destructor, a terminating signal and a crash all
+// restore it. Signals (INT, TERM, HUP, QUIT, WINCH, TSTP) are read by `wait` and run no handler;
+// construct the object before starting any thread. A frame is one write. At most one object per
+// program.
 
 #include <csignal>
 #include <cstdint>
@@ -34,13 +35,13 @@ enum class key : std::uint8_t {
   text
 };
 struct key_press {
-  key what = key::text;
+  key code = key::text;
   char letter = 0;  // for text
 
   friend bool operator==(const key_press&, const key_press&) = default;
 };
-// The keys at the beginning of what was read, which are taken away; an escape sequence that has not
-// come whole stays, unless nothing more is to be waited for.
+// Removes the complete keys at the beginning of `read` and returns them. An incomplete escape
+// sequence stays in `read` if more input may come.
 enum class more_keys : std::uint8_t { may_come, none };
 std::vector<key_press> take_keys(std::string& read, more_keys more);
 
@@ -49,7 +50,7 @@ class terminal_screen {
   struct woken {
     std::vector<key_press> keys{};
     bool resized = false;
-    int ended_by = 0;  // a signal that asks to end; also SIGHUP when the terminal is gone
+    int ended_by = 0;  // a terminating signal; SIGHUP also if the terminal is gone
   };
 
   terminal_screen();
@@ -58,10 +59,10 @@ class terminal_screen {
   terminal_screen& operator=(const terminal_screen&) = delete;
 
   screen_size size() const noexcept;
-  // Lines, as render_top gives them.
+  // Draws lines as returned by render_top.
   void draw(std::string_view frame);
-  // Until a key, a signal, or `also` can be read from.
-  woken wait(int also);
+  // Blocks until a key, a signal, or until `other` is readable.
+  woken wait(int other);
 
  private:
   void enter();

@@ -35,10 +35,10 @@ void write(json::json_writer& out, const token& t) {
   out.key("revoked").value(t.disabled);
 }
 
-exit_code list(const token_arguments& what, const std::string& file, const console& to) {
+exit_code list(const token_arguments& args, const std::string& file, const console& io) {
   const auto all = load_tokens(file);
-  if (!all) return to.complain(all.error());
-  if (what.json) {
+  if (!all) return io.complain(all.error());
+  if (args.json) {
     std::string text;
     json::json_writer out(text);
     out.begin_object().key("tokens").begin_array();
@@ -47,11 +47,11 @@ exit_code list(const token_arguments& what, const std::string& file, const conso
       out.end_object();
     }
     out.end_array().end_object();
-    to.line(text);
+    io.line(text);
     return exit_code::ok;
   }
   if (all->empty()) {
-    to.note("there are no tokens in " + file + ": make one with 'sluice token create'");
+    io.note("no tokens in " + file + "; create one with 'sluice token create'");
     return exit_code::ok;
   }
   const unix_time now = real_time().now();
@@ -60,65 +60,65 @@ exit_code list(const token_arguments& what, const std::string& file, const conso
     t.add({one->id, one->name, to_string(one->roles), scope_of(*one), ago(one->created_at, now),
            one->expires_at ? ago(*one->expires_at, now) : "-", state_of(*one, now)});
   }
-  to.print(t.text(to.style()));
+  io.print(t.text(io.style()));
   return exit_code::ok;
 }
 
-constexpr const char* takes_effect = "a server that runs takes this up within two seconds";
+constexpr const char* takes_effect = "a running server applies this within two seconds";
 
-exit_code create(const token_arguments& what, const std::string& file, const console& to) {
+exit_code create(const token_arguments& args, const std::string& file, const console& io) {
   const unix_time now = real_time().now();
-  token_request make = what.make;
-  if (what.lasts) make.expires_at = now + *what.lasts;
+  token_request make = args.make;
+  if (args.lasts) make.expires_at = now + *args.lasts;
   const auto made =
       change_tokens(file, [&](token_set& all) { return all.create(std::move(make), now); });
-  if (!made) return to.complain(made.error());
-  if (what.json) {
+  if (!made) return io.complain(made.error());
+  if (args.json) {
     std::string text;
     json::json_writer out(text);
-    write(out, made->what);
+    write(out, made->info);
     out.key("token").value(made->text).end_object();
-    to.line(text);
+    io.line(text);
     return exit_code::ok;
   }
-  const token& t = made->what;
-  to.note("token " + t.id + " for " + t.name + ": " + to_string(t.roles) + ", in " + scope_of(t) +
+  const token& t = made->info;
+  io.note("token " + t.id + " for " + t.name + ": " + to_string(t.roles) + ", in " + scope_of(t) +
           (t.expires_at ? ", until " + format_time(*t.expires_at) : ""));
-  to.note("it is shown here and nowhere else; " + std::string(takes_effect));
-  to.line(made->text);
+  io.note("the token is shown only once; " + std::string(takes_effect));
+  io.line(made->text);
   return exit_code::ok;
 }
 
-exit_code revoke(const token_arguments& what, const std::string& file, const console& to) {
-  const auto gone = change_tokens(file, [&](token_set& all) { return all.revoke(what.id); });
-  if (!gone) return to.complain(gone.error());
-  if (what.json) {
+exit_code revoke(const token_arguments& args, const std::string& file, const console& io) {
+  const auto gone = change_tokens(file, [&](token_set& all) { return all.revoke(args.id); });
+  if (!gone) return io.complain(gone.error());
+  if (args.json) {
     std::string text;
     json::json_writer out(text);
     write(out, *gone);
     out.end_object();
-    to.line(text);
+    io.line(text);
     return exit_code::ok;
   }
-  to.line("token " + gone->id + " for " + gone->name + " is revoked");
-  to.note(takes_effect);
+  io.line("token " + gone->id + " for " + gone->name + " is revoked");
+  io.note(takes_effect);
   return exit_code::ok;
 }
 
 }  // namespace
 
-int run(const token_arguments& what, const console& to) {
-  const std::string file = token_file_in(what.data);
+int run(const token_arguments& args, const console& io) {
+  const std::string file = token_file_in(args.data);
   using action = token_arguments::action;
-  switch (what.what) {
+  switch (args.operation) {
     case action::list:
-      return static_cast<int>(list(what, file, to));
+      return static_cast<int>(list(args, file, io));
     case action::create:
-      return static_cast<int>(create(what, file, to));
+      return static_cast<int>(create(args, file, io));
     case action::revoke:
       break;
   }
-  return static_cast<int>(revoke(what, file, to));
+  return static_cast<int>(revoke(args, file, io));
 }
 
 }  // namespace sluice::jobs::cli

@@ -1,4 +1,4 @@
-// Tokens from the command line, and plans, which need no server either.
+// Tokens and plans from the command line; neither needs a server.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ class Token : public ::testing::Test {
   temporary_folder folder_;
 };
 
-TEST_F(Token, IsAloneOnStandardOutput) {
+TEST_F(Token, IsTheOnlyTextOnStandardOutput) {
   const ended made = token({"create", "--name", "ci", "--role", "push", "--role", "work", "--queue",
                             "mail-*", "--expires", "90d"});
   EXPECT_EQ(made.code, 0) << made.err;
@@ -56,7 +56,7 @@ TEST_F(Token, IsListedWithoutItsSecretAndRevoked) {
   EXPECT_HAS(token({"list", "--json"}).out, R"("roles":["push","read"])");
 }
 
-TEST_F(Token, SaysWhatIsWrong) {
+TEST_F(Token, ReportsErrors) {
   EXPECT_EQ(token({"create", "--name", "ci"}).code, 2);
   const ended role = token({"create", "--name", "ci", "--role", "king"});
   EXPECT_EQ(role.code, 2);
@@ -68,12 +68,12 @@ TEST_F(Token, SaysWhatIsWrong) {
             0);
 }
 
-TEST(TokenFile, MustHaveAToken) {
+TEST(TokenFile, MustNotBeEmpty) {
   const temporary_folder folder;
   const std::string file = testing::make_file(folder, "token", "\n");
   const ended got = run_sluice({"get", "1", "--token-file", file});
   EXPECT_EQ(got.code, 2);
-  EXPECT_HAS(got.err, "no token in");
+  EXPECT_HAS(got.err, "is empty");
   EXPECT_EQ(run_sluice({"get", "1", "--token-file", folder.file("none")}).code, 3);
 }
 
@@ -81,7 +81,7 @@ TEST(Plan, SizesAQueueAndDrawsItsDepth) {
   const ended plan = run_sluice({"plan", "--rate", "100/s", "--burst", "10000/s", "--for", "10s",
                                  "--workers", "8", "--job-time", "20ms", "--cores", "8"});
   EXPECT_EQ(plan.code, 0) << plan.err;
-  // 100,000 arrive and 8 / 20 ms = 400 a second are done: 96,000 are left, and a quarter for room.
+  // 100,000 arrive and 8 / 20 ms = 400 a second are done: 96,000 are left, plus a quarter headroom.
   EXPECT_HAS(plan.out, "96,000 jobs at most");
   EXPECT_HAS(plan.out, "sluice queues set default --capacity 120000");
   EXPECT_HAS(plan.out, "sluice work --queue default --concurrency 8");
@@ -93,14 +93,14 @@ TEST(Plan, SizesAQueueAndDrawsItsDepth) {
   EXPECT_HAS(as_json.out, R"("command":"sluice queues set mail --capacity 120000")");
 }
 
-TEST(Plan, SaysWhenNoCapacityIsEnough) {
+TEST(Plan, ReportsThatNoCapacityIsEnough) {
   const ended plan = run_sluice(
       {"plan", "--rate", "1000/s", "--workers", "2", "--job-time", "20ms", "--cores", "2"});
   EXPECT_EQ(plan.code, 0) << plan.err;
   EXPECT_HAS(plan.out, "No capacity is enough");
 }
 
-TEST(Plan, SaysWhatIsWrong) {
+TEST(Plan, ReportsErrors) {
   for (const auto& [words, says] : std::vector<std::pair<std::vector<std::string>, std::string>>{
            {{"--rate", "fast", "--job-time", "1s"}, "--rate"},
            {{"--rate", "1/s", "--job-time", "1s", "--wait", "2s"}, "--wait"},

@@ -26,7 +26,7 @@ namespace {
 
 constexpr milliseconds answer_wait{10'000};
 
-result<top_snapshot> look(client& server, const std::stop_token& stop) {
+result<top_snapshot> take_sample(client& server, const std::stop_token& stop) {
   const wait_limits limits(deadline::after(answer_wait), stop);
   auto stats = server.stats(limits);
   if (!stats) return stats.error();
@@ -41,7 +41,7 @@ result<top_snapshot> look(client& server, const std::stop_token& stop) {
                       .queues = std::move(*queues)};
 }
 
-bool speaks_unicode() {
+bool has_unicode() {
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
     const char* value = std::getenv(name);
     if (value == nullptr || *value == '\0') continue;
@@ -50,17 +50,17 @@ bool speaks_unicode() {
   return false;
 }
 
-// Asks the server, on a thread of its own: a screen answers its keys also while a server does not.
+// Samples the server on its own thread, so that the screen handles keys while the server is slow.
 class feed {
  public:
   struct change {
     std::string queue;
     bool pause = false;
   };
-  struct news {
-    std::optional<top_snapshot> seen;
-    std::string problem;  // why it was not seen
-    std::string note;     // what came of a change
+  struct update {
+    std::optional<top_snapshot> sample;
+    std::string problem;  // why there is no sample
+    std::string note;     // result of a change
   };
 
   feed(client& server, milliseconds every)
@@ -77,45 +77,44 @@ class feed {
   feed(const feed&) = delete;
   feed& operator=(const feed&) = delete;
 
-  int ready() const noexcept { return ready_; }  // readable when there are news
-  news take() {
+  int ready() const noexcept { return ready_; }  // readable when there is an update
+  update take() {
     std::uint64_t count = 0;
-    // Nothing to read is no fault: it was taken before.
+    // An empty eventfd is fine: the update was taken before.
     [[maybe_unused]] const auto n = ::read(ready_, &count, sizeof count);
-    return news_.with([](news& all) { return std::exchange(all, {}); });
+    return latest_.with([](update& u) { return std::exchange(u, {}); });
   }
-  // Too many at once are dropped: somebody leans on a key.
-  void ask(change what) { [[maybe_unused]] const auto pushed = changes_.try_push(std::move(what)); }
+  // Drops the change if too many are queued (key repeat).
+  void request(change c) { [[maybe_unused]] const auto pushed = changes_.try_push(std::move(c)); }
 
  private:
   void run(const std::stop_token& stop) {
     while (!stop.stop_requested()) {
-      auto seen = look(server_, stop);
+      auto sample = take_sample(server_, stop);
       if (stop.stop_requested()) return;
-      news_.with([&](news& all) {
-        if (seen) {
-          all.seen = std::move(*seen);
-          all.problem.clear();
+      latest_.with([&](update& u) {
+        if (sample) {
+          u.sample = std::move(*sample);
+          u.problem.clear();
         } else {
-          all.problem = seen.error().message;
+          u.problem = sample.error().message;
         }
       });
-      tell();
-      if (auto asked = changes_.try_pop_for(every_, stop)) apply(*asked, stop);
+      notify();
+      if (auto requested = changes_.pop({every_, stop})) apply(*requested, stop);
     }
   }
 
-  void apply(const change& what, const std::stop_token& stop) {
-    const auto done = server_.configure(what.queue, {.paused = what.pause},
+  void apply(const change& c, const std::stop_token& stop) {
+    const auto done = server_.configure(c.queue, {.paused = c.pause},
                                         wait_limits(deadline::after(answer_wait), stop));
-    news_.with([&](news& all) {
-      all.note =
-          done ? what.queue + (what.pause ? " is paused" : " goes on") : done.error().message;
+    latest_.with([&](update& u) {
+      u.note = done ? c.queue + (c.pause ? " is paused" : " is resumed") : done.error().message;
     });
-    tell();
+    notify();
   }
 
-  void tell() const {
+  void notify() const {
     const std::uint64_t one = 1;
     [[maybe_unused]] const auto n = ::write(ready_, &one, sizeof one);
   }
@@ -123,7 +122,7 @@ class feed {
   client& server_;
   const milliseconds every_;
   const int ready_;
-  guarded<news> news_;
+  guarded<update> latest_;
   bounded_queue<change> changes_{8};
   seam::thread thread_;
 };
@@ -133,7 +132,7 @@ class top_screen {
   top_screen(terminal_screen& screen, feed& from, top_looks looks)
       : screen_(screen), feed_(from), looks_(std::move(looks)) {}
 
-  // Returns the signal that ended it, or zero.
+  // Returns the signal that ended the screen, or zero.
   int run() {
     for (;;) {
       looks_.size = screen_.size();
@@ -143,23 +142,23 @@ class top_screen {
       for (const key_press& k : woken.keys) {
         if (!press(k)) return 0;
       }
-      take_news();
+      take_update();
     }
   }
 
  private:
-  void take_news() {
-    feed::news news = feed_.take();
-    if (news.seen) model_.add(std::move(*news.seen));
-    if (!news.problem.empty()) model_.lose(std::move(news.problem));
-    if (!news.note.empty()) choice_.note = std::move(news.note);
+  void take_update() {
+    feed::update u = feed_.take();
+    if (u.sample) model_.add(std::move(*u.sample));
+    if (!u.problem.empty()) model_.lose(std::move(u.problem));
+    if (!u.note.empty()) choice_.note = std::move(u.note);
   }
 
-  // False: it was the last.
+  // Returns false to quit.
   bool press(key_press k) {
     using mode = top_choice::mode;
     constexpr char interrupt = '\003';
-    if (k.what == key::text && k.letter == interrupt) return false;
+    if (k.code == key::text && k.letter == interrupt) return false;
     switch (choice_.now) {
       case mode::helping:
         choice_.now = mode::watching;
@@ -180,7 +179,7 @@ class top_screen {
   bool watch(key_press k) {
     constexpr std::ptrdiff_t page = 10;
     constexpr std::ptrdiff_t far = 1 << 20;
-    switch (k.what) {
+    switch (k.code) {
       case key::up:
         move(-1);
         break;
@@ -237,24 +236,24 @@ class top_screen {
 
   void edit_filter(key_press k) {
     constexpr std::size_t filter_max = limits::queue_name_bytes_max;
-    if (k.what == key::enter) choice_.now = top_choice::mode::watching;
-    if (k.what == key::escape) {
+    if (k.code == key::enter) choice_.now = top_choice::mode::watching;
+    if (k.code == key::escape) {
       choice_.filter.clear();
       choice_.now = top_choice::mode::watching;
     }
-    if (k.what == key::erase && !choice_.filter.empty()) choice_.filter.pop_back();
-    const bool is_shown = k.what == key::text && k.letter > ' ' && k.letter < '\177';
+    if (k.code == key::erase && !choice_.filter.empty()) choice_.filter.pop_back();
+    const bool is_shown = k.code == key::text && k.letter > ' ' && k.letter < '\177';
     if (is_shown && choice_.filter.size() < filter_max) choice_.filter += k.letter;
   }
 
   void answer(key_press k) {
     choice_.now = top_choice::mode::watching;
     const auto shown = shown_queues(model_, choice_);
-    if (shown.empty() || k.what != key::text || (k.letter != 'y' && k.letter != 'Y')) return;
+    if (shown.empty() || k.code != key::text || (k.letter != 'y' && k.letter != 'Y')) return;
     const queue_info& q = shown[selected_place(shown, choice_)]->info;
     choice_.selected = q.name;
     choice_.note = (q.options.paused ? "resuming " : "pausing ") + q.name + " ...";
-    feed_.ask({q.name, !q.options.paused});
+    feed_.request({q.name, !q.options.paused});
   }
 
   terminal_screen& screen_;
@@ -276,45 +275,48 @@ std::string to_json(const top_snapshot& s) {
   return text;
 }
 
-// Where nobody can press a key: two looks, for the rates, and what they showed.
-exit_code print_once(client& server, signal_watch& signals, const top_arguments& what,
-                     const top_looks& looks, const console& to) {
+// Without a terminal: prints two samples, so that there are rates.
+exit_code print_once(client& server, signal_watch& signals, const top_arguments& args,
+                     const top_looks& looks, const console& io) {
   top_model model;
   for (int i = 0; i < 2; ++i) {
-    auto seen = look(server, {});
-    if (!seen) return to.complain(seen.error());
-    model.add(std::move(*seen));
-    if (what.to.json) {
-      to.line(to_json(model.now()));
+    auto sample = take_sample(server, {});
+    if (!sample) return io.complain(sample.error());
+    model.add(std::move(*sample));
+    if (args.server.json) {
+      io.line(to_json(model.now()));
       return exit_code::ok;
     }
     if (i > 0) break;
-    const auto woken = signals.wait(deadline::after(what.every));
-    if (woken.what == signal_watch::woken::by::signal) return exit_code::failed;
+    const auto woken = signals.wait(deadline::after(args.every));
+    if (woken.cause == signal_watch::woken::by::signal) return exit_code::failed;
   }
-  to.print(top_table(model, looks));
+  io.print(top_table(model, looks));
   return exit_code::ok;
 }
 
 }  // namespace
 
-int run(const top_arguments& what, const console& to) {
-  top_looks looks{.url = what.to.url, .every = what.every, .style = to.style()};
-  const bool is_live = !what.to.json && ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1;
+int run(const top_arguments& args, const console& io) {
+  top_looks looks{.url = args.server.url, .every = args.every, .style = io.style()};
+  const bool is_live =
+      !args.server.json && ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1;
   if (!is_live) {
-    signal_watch signals({SIGINT, SIGTERM});  // before the client starts its thread
-    return with_client(
-        what.to, to, [&](client& server) { return print_once(server, signals, what, looks, to); });
+    signal_watch signals({SIGINT, SIGTERM});  // created before the client's thread
+    return with_client(args.server, io, [&](client& server) {
+      return print_once(server, signals, args, looks, io);
+    });
   }
-  looks.unicode = speaks_unicode();
-  // Settled before the screen is taken: what is wrong with the URL is to be read.
-  if (auto server = connect(what.to); !server) return static_cast<int>(to.complain(server.error()));
+  looks.unicode = has_unicode();
+  // Checked before the screen is switched, so that an error of the URL stays readable.
+  if (auto server = connect(args.server); !server)
+    return static_cast<int>(io.complain(server.error()));
   int ended_by = 0;
   {
     terminal_screen screen;
-    auto server = connect(what.to);
-    if (!server) return static_cast<int>(to.complain(server.error()));
-    feed from(*server, what.every);
+    auto server = connect(args.server);
+    if (!server) return static_cast<int>(io.complain(server.error()));
+    feed from(*server, args.every);
     ended_by = top_screen(screen, from, looks).run();
   }
   return ended_by == 0 ? static_cast<int>(exit_code::ok) : 128 + ended_by;

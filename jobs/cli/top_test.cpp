@@ -1,4 +1,4 @@
-// `sluice top` on a terminal of its own.
+// `sluice top` on a pseudo terminal.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -41,7 +41,7 @@ class Top : public ::testing::Test {
     EXPECT_TRUE(has(shown_, enters));
     EXPECT_TRUE(top_->terminal_is_raw());
   }
-  // Waits until it is on the screen, drawn after the last `see`.
+  // Waits until the text is on the screen, drawn after the last `see`.
   void see(const std::string& text) {
     std::string fresh;
     eventually(
@@ -53,11 +53,11 @@ class Top : public ::testing::Test {
     EXPECT_TRUE(has(fresh, text)) << text << " in: " << fresh << top_->err();
     shown_ += fresh;
   }
-  // It has ended and the terminal is as it was.
+  // Checks that it has ended and restored the terminal.
   void expect_end(int code) {
-    const ended how = top_->wait();
-    EXPECT_EQ(how.code, code) << how.err;
-    shown_ += how.out;
+    const ended end = top_->wait();
+    EXPECT_EQ(end.code, code) << end.err;
+    shown_ += end.out;
     EXPECT_TRUE(has(shown_, leaves));
     EXPECT_GT(shown_.rfind(leaves), shown_.rfind(enters));
     EXPECT_FALSE(top_->terminal_is_raw());
@@ -76,7 +76,7 @@ TEST_F(Top, ShowsQueuesUntilQ) {
   expect_end(0);
 }
 
-TEST_F(Top, RestoresTheTerminalWhateverEndsIt) {
+TEST_F(Top, RestoresTheTerminalHoweverItEnds) {
   for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGQUIT}) {
     start();
     top_->signal(number);
@@ -90,7 +90,7 @@ TEST_F(Top, RestoresTheTerminalWhateverEndsIt) {
   expect_end(0);
 }
 
-TEST_F(Top, PausesAQueueAfterAsking) {
+TEST_F(Top, PausesAQueueAfterAConfirmation) {
   start();
   top_->type("\033[B");  // images, then mail
   see("> mail");
@@ -116,7 +116,7 @@ TEST_F(Top, SortsFiltersAndHelps) {
   top_->type("\r");
   see("filter: ma");
   top_->type("?");
-  see("any key goes back");
+  see("any key returns");
   top_->type(" q");
   expect_end(0);
 }
@@ -140,15 +140,15 @@ TEST_F(Top, FollowsTheSizeOfItsWindow) {
   expect_end(0);
 }
 
-TEST_F(Top, SaysThatTheServerIsGoneAndGoesOn) {
+TEST_F(Top, ReportsThatTheServerIsGoneAndContinues) {
   start();
   server_.stop();
-  see("no answer");
+  see("no reply");
   top_->type("q");
   expect_end(0);
 }
 
-TEST_F(Top, PrintsOneFrameWhereThereIsNoTerminal) {
+TEST_F(Top, PrintsOneFrameWithoutATerminal) {
   const ended once = server_.run({"top", "--every", "100ms"});
   EXPECT_EQ(once.code, 0) << once.err;
   EXPECT_TRUE(has(once.out, "healthy")) << once.out;

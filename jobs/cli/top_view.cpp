@@ -34,11 +34,12 @@ std::string clock_of(unix_time t) {
   return format_time(t).substr(11, 8) + "Z";
 }
 
-std::string padded(std::string text, std::size_t columns, table::align to = table::align::left) {
+std::string padded(std::string text, std::size_t columns,
+                   table::align alignment = table::align::left) {
   const std::size_t width = width_of(text);
   if (width >= columns) return shortened(text, columns);
   const std::string padding(columns - width, ' ');
-  return to == table::align::right ? padding + text : text + padding;
+  return alignment == table::align::right ? padding + text : text + padding;
 }
 
 constexpr std::size_t number_columns = 6;
@@ -57,15 +58,15 @@ constexpr std::array<number_column, 6> number_columns_all = {{{"READY", job_stat
                                                               {"SCHED", job_state::scheduled},
                                                               {"HELD", job_state::held}}};
 
-// Which columns fit, and how wide they are.
+// The columns that fit, and their widths.
 struct layout {
   std::size_t name = name_columns_min;
-  std::size_t numbers = 0;  // of number_columns_all, the first so many
+  std::size_t numbers = 0;  // leading entries of number_columns_all
   bool net = false;
   std::size_t spark = 0;
 
   explicit layout(std::size_t columns) {
-    std::size_t used = 2 + name;  // the mark of the selected one stands before the name
+    std::size_t used = 2 + name;  // with the selection mark before the name
     while (numbers < number_columns_all.size() && used + 1 + number_columns <= columns) {
       used += 1 + number_columns;
       ++numbers;
@@ -77,7 +78,7 @@ struct layout {
     std::size_t left = columns > used ? columns - used : 0;
     constexpr std::size_t spark_min = 8;
     if (left > spark_min) {
-      // Two thirds to the picture, the rest to the names.
+      // Two thirds for the depth chart, the rest for the names.
       const std::size_t for_names = std::min((left - 1 - spark_min) / 2, name_columns_max - name);
       name += for_names;
       left -= for_names;
@@ -109,7 +110,7 @@ class frame {
   }
 
  private:
-  // Cut first, painted then: escapes take no columns.
+  // Shortens before colouring: escape sequences have no width.
   std::string cut(const std::string& text) const { return shortened(text, looks_.size.columns); }
 
   void add_header() {
@@ -137,8 +138,8 @@ class frame {
 
   std::string health_line(const top_snapshot& now) const {
     const text_style& style = looks_.style;
-    if (!seen_.problem().empty()) return style.red(cut("no answer: " + seen_.problem()));
-    if (!now.health.takes_pushes) return style.red(cut("refuses pushes: " + now.health.reason));
+    if (!seen_.problem().empty()) return style.red(cut("no reply: " + seen_.problem()));
+    if (!now.health.takes_pushes) return style.red(cut("rejects pushes: " + now.health.reason));
     const queue_counts n = seen_.totals();
     return style.green("healthy") +
            cut_after("  " + grouped(n.ready) + " ready, " + grouped(n.scheduled) + " scheduled, " +
@@ -158,15 +159,15 @@ class frame {
     const auto shown = shown_queues(seen_, choice_);
     if (shown.empty()) {
       lines_.push_back(cut(seen_.queues().empty()
-                               ? "  there are no queues yet: the first push makes one"
-                               : "  no queue has '" + choice_.filter + "' in its name"));
+                               ? "  no queues yet: the first push creates one"
+                               : "  no queue name contains '" + choice_.filter + "'"));
       return;
     }
-    const std::size_t room = rows > lines_.size() + 1 ? rows - lines_.size() - 1 : 0;
+    const std::size_t visible = rows > lines_.size() + 1 ? rows - lines_.size() - 1 : 0;
     const std::size_t selected = selected_place(shown, choice_);
-    // Scrolled so far that the selected one is on the screen.
-    std::size_t first = room > 0 && selected >= room ? selected - room + 1 : 0;
-    for (std::size_t i = first; i < shown.size() && i < first + room; ++i) {
+    // Scrolls so that the selected queue is visible.
+    std::size_t first = visible > 0 && selected >= visible ? selected - visible + 1 : 0;
+    for (std::size_t i = first; i < shown.size() && i < first + visible; ++i) {
       lines_.push_back(row(*shown[i], i == selected));
     }
   }
@@ -199,13 +200,13 @@ class frame {
   void add_help() {
     lines_.emplace_back();
     for (const char* line :
-         {"  up, down, k, j     select a queue", "  page up, page down  ten at a time",
+         {"  up, down, k, j     select a queue", "  page up, page down  move by ten",
           "  p                  pause or resume the selected queue",
           "  s                  sort by name, depth, ready, running or dead",
-          "  /                  show only queues with a text in their names",
+          "  /                  filter the queues by a text in their names",
           "  q, Ctrl-C          quit", "",
-          "  NET/S is by how much the jobs that have not ended grow, DEPTH how",
-          "  many there were at the last looks.", "", "  any key goes back"}) {
+          "  NET/S is the growth of the jobs that have not ended; DEPTH shows their",
+          "  number in the last samples.", "", "  any key returns"}) {
       lines_.push_back(cut(line));
     }
   }
@@ -340,7 +341,7 @@ std::string top_table(const top_model& seen, const top_looks& looks) {
   const engine_stats& s = now.stats;
   const top_model::rates& r = seen.per_second();
   std::string text = looks.url + ", " + format_time(now.wall) + ", " +
-                     (now.health.takes_pushes ? "healthy" : "refuses pushes: " + now.health.reason);
+                     (now.health.takes_pushes ? "healthy" : "rejects pushes: " + now.health.reason);
   text += "\npushed " + per_second(r.pushed) + ", done " + per_second(r.done) + ", failed " +
           per_second(r.failed) + ", running " + grouped(s.running) + ", waiting " +
           counted(s.waiting_leases, "worker", "workers") + " and " +
@@ -369,7 +370,7 @@ std::string compact(std::uint64_t number) {
   static constexpr std::array units = {"k", "M", "G", "T", "P", "E"};
   double value = static_cast<double>(number) / 1000;
   std::size_t unit = 0;
-  // From 999.95 on it would be shown as 1000 of its unit.
+  // 999.5 and more would be shown as 1000.
   for (; value >= 999.5 && unit + 1 < units.size(); ++unit) value /= 1000;
   std::array<char, 16> text{};
   std::snprintf(text.data(), text.size(), value < 99.95 ? "%.1f%s" : "%.0f%s", value, units[unit]);

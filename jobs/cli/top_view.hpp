@@ -1,10 +1,10 @@
 #pragma once
 
-// What `sluice top` shows, without a terminal: what was seen of a server (`top_model`), what the
-// one who watches has chosen (`top_choice`), and a frame made of the two (`render_top`).
+// The content of `sluice top`, without a terminal: the samples of a server (`top_model`), the
+// user's selection (`top_choice`), and a frame made from both (`render_top`).
 //
-// Guarantees: pure. A frame has exactly as many lines as the screen has rows, none wider than its
-// columns, whatever the server says; from 40 columns and 8 rows on it shows something useful.
+// Guarantees: pure functions. A frame has exactly as many lines as the screen has rows, and no line
+// exceeds its columns, for any reply of the server; useful from 40 columns and 8 rows.
 
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +21,7 @@
 
 namespace sluice::jobs::cli {
 
-// One look at a server.
+// One sample of a server.
 struct top_snapshot {
   time_point at{};   // for rates
   unix_time wall{};  // for people
@@ -30,23 +30,23 @@ struct top_snapshot {
   std::vector<queue_info> queues{};
 };
 
-// What can be told from several looks, one after the other.
+// Values derived from consecutive samples.
 class top_model {
  public:
   static constexpr std::size_t history_max = 60;
 
-  // In a second; none before the second look, and when the server was started anew.
+  // Per second; unset before the second sample and after a restart of the server.
   struct rates {
     std::optional<double> pushed, done, failed, commits;
   };
   struct queue_row {
     queue_info info{};
-    std::optional<double> net_per_second{};  // by how much its unfinished jobs grow
-    std::deque<std::uint64_t> depth{};       // unfinished jobs, the newest last
+    std::optional<double> net_per_second{};  // growth of its unfinished jobs
+    std::deque<std::uint64_t> depth{};       // unfinished jobs, the newest value last
   };
 
   void add(top_snapshot now);
-  // The server did not answer; what was seen last stays.
+  // Called if the server did not reply; the last sample is kept.
   void lose(std::string why) { problem_ = std::move(why); }
 
   bool has_seen() const noexcept { return now_.has_value(); }
@@ -54,7 +54,7 @@ class top_model {
   const rates& per_second() const noexcept { return rates_; }
   const std::map<std::string, queue_row, std::less<>>& queues() const noexcept { return rows_; }
   queue_counts totals() const;
-  const std::string& problem() const noexcept { return problem_; }  // empty: it answers
+  const std::string& problem() const noexcept { return problem_; }  // empty: the server replies
 
  private:
   std::optional<top_snapshot> now_;
@@ -70,9 +70,9 @@ struct top_choice {
   enum class mode : std::uint8_t { watching, filtering, asking, helping };
   mode now = mode::watching;
   top_order order = top_order::name;
-  std::string filter{};    // a part of the names that are shown
-  std::string selected{};  // a queue; empty, or one that is not shown: the first
-  std::string note{};      // what came of the last key
+  std::string filter{};    // part of the names that are shown
+  std::string selected{};  // a queue; empty or not shown: the first
+  std::string note{};      // result of the last key
 };
 
 struct screen_size {
@@ -80,9 +80,9 @@ struct screen_size {
   std::size_t rows = 24;
 };
 
-// The queues that are shown, in their order.
+// Returns the queues to show, in order.
 std::vector<const top_model::queue_row*> shown_queues(const top_model& seen, const top_choice& c);
-// The place of the selected one among them; zero when there are none.
+// Returns the index of the selected queue; 0 if there are none.
 std::size_t selected_place(const std::vector<const top_model::queue_row*>& shown,
                            const top_choice& c);
 
@@ -93,14 +93,14 @@ struct top_looks {
   text_style style{};
   bool unicode = false;
 };
-// Lines, each with a line end but the last.
+// Returns lines, each but the last with a line end.
 std::string render_top(const top_model& seen, const top_choice& choice, const top_looks& looks);
-// The same as a table of any length, for what is no terminal.
+// Returns the same as a table of any length, for output that is not a terminal.
 std::string top_table(const top_model& seen, const top_looks& looks);
 
-// 1234 as 1234, 12345 as 12.3k, 1234567 as 1.2M: five characters at most.
+// Formats 1234 as 1234, 12345 as 12.3k, 1234567 as 1.2M: at most five characters.
 std::string compact(std::uint64_t number);
-// One character for each of the newest values; the tallest is the largest of them.
+// Returns one character for each of the newest values, scaled to their maximum.
 std::string sparkline(const std::deque<std::uint64_t>& values, std::size_t columns, bool unicode);
 
 }  // namespace sluice::jobs::cli

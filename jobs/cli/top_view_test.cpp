@@ -1,4 +1,4 @@
-// What `sluice top` shows, without a terminal, and how it reads keys.
+// The content of `sluice top`, without a terminal, and its key input.
 #include "jobs/cli/top_view.hpp"
 
 #include <gtest/gtest.h>
@@ -49,7 +49,7 @@ bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-TEST(TopModel, TakesRatesFromTwoLooks) {
+TEST(TopModel, ComputesRatesFromTwoSamples) {
   top_model seen;
   seen.add(snapshot_at(0s, {queue_of("a", 10)}, {.pushed = 100, .acked = 50, .failed = 1}));
   EXPECT_FALSE(seen.per_second().pushed);
@@ -60,14 +60,14 @@ TEST(TopModel, TakesRatesFromTwoLooks) {
   EXPECT_EQ(seen.queues().at("a").net_per_second, 10.0);
 }
 
-TEST(TopModel, HasNoRatesWhenTheServerWasStartedAnew) {
+TEST(TopModel, HasNoRatesAfterARestartOfTheServer) {
   top_model seen;
   seen.add(snapshot_at(0s, {}, {.pushed = 100}));
   seen.add(snapshot_at(1s, {}, {.pushed = 3}));
   EXPECT_FALSE(seen.per_second().pushed);
 }
 
-TEST(TopModel, ForgetsQueuesThatAreGoneAndOldDepths) {
+TEST(TopModel, DropsRemovedQueuesAndOldDepths) {
   top_model seen;
   for (int i = 0; i < 100; ++i) {
     seen.add(snapshot_at(std::chrono::seconds(i),
@@ -89,7 +89,7 @@ class TopFrame : public ::testing::Test {
     looks_.url = "http://127.0.0.1:7433";
   }
   std::vector<std::string> drawn() { return lines_of(render_top(seen_, choice_, looks_)); }
-  // The line that shows a queue; empty: it is not shown.
+  // Returns the line of a queue; empty if it is not shown.
   std::string row_of(const std::string& queue) {
     for (const std::string& line : drawn()) {
       if (line.substr(0, 2 + queue.size()).ends_with(queue)) return line;
@@ -112,7 +112,7 @@ TEST_F(TopFrame, ShowsTotalsRatesAndEveryQueue) {
   EXPECT_TRUE(has(row_of("images"), "     0      0")) << text;
 }
 
-TEST_F(TopFrame, FillsItsScreenAndNoMore) {
+TEST_F(TopFrame, FillsItsScreenExactly) {
   for (int i = 0; i < 50; ++i) {
     seen_.add(snapshot_at(std::chrono::seconds(2 + i),
                           {queue_of("default", 5), queue_of(std::string(120, 'q'), 1u << 30)}));
@@ -150,7 +150,7 @@ TEST_F(TopFrame, SortsAndFilters) {
   choice_.filter = "ma";
   EXPECT_EQ(shown_queues(seen_, choice_).size(), 2U);  // images, mail
   choice_.filter = "zzz";
-  EXPECT_TRUE(has(render_top(seen_, choice_, looks_), "no queue has 'zzz' in its name"));
+  EXPECT_TRUE(has(render_top(seen_, choice_, looks_), "no queue name contains 'zzz'"));
 }
 
 TEST_F(TopFrame, AsksBeforeItPauses) {
@@ -159,20 +159,20 @@ TEST_F(TopFrame, AsksBeforeItPauses) {
   EXPECT_TRUE(drawn().back().starts_with("pause mail?"));
 }
 
-TEST_F(TopFrame, KeepsWhatItSawWhenTheServerDoesNotAnswer) {
+TEST_F(TopFrame, KeepsTheLastSampleWhenTheServerDoesNotReply) {
   seen_.lose("connection refused");
   const std::string text = render_top(seen_, choice_, looks_);
-  EXPECT_TRUE(has(text, "no answer: connection refused")) << text;
+  EXPECT_TRUE(has(text, "no reply: connection refused")) << text;
   EXPECT_NE(row_of("mail"), "");
   const top_model nothing;
   EXPECT_TRUE(has(render_top(nothing, choice_, looks_), "connecting"));
 }
 
-TEST_F(TopFrame, SaysWhyTheServerRefusesPushes) {
+TEST_F(TopFrame, ShowsWhyTheServerRejectsPushes) {
   top_snapshot now = snapshot_at(3s, {});
   now.health = {.takes_pushes = false, .code = error_code::disk_full, .reason = "no space left"};
   seen_.add(now);
-  EXPECT_TRUE(has(render_top(seen_, choice_, looks_), "refuses pushes: no space left"));
+  EXPECT_TRUE(has(render_top(seen_, choice_, looks_), "rejects pushes: no space left"));
 }
 
 TEST_F(TopFrame, UsesNoEscapesWithoutColours) {
@@ -181,7 +181,7 @@ TEST_F(TopFrame, UsesNoEscapesWithoutColours) {
   EXPECT_TRUE(has(render_top(seen_, choice_, looks_), "\033[7m"));
 }
 
-TEST_F(TopFrame, IsATableWhereThereIsNoTerminal) {
+TEST_F(TopFrame, IsATableWithoutATerminal) {
   const std::string text = top_table(seen_, looks_);
   EXPECT_TRUE(has(text, "QUEUE")) << text;
   EXPECT_TRUE(has(text, "1,234,567")) << text;
@@ -217,7 +217,7 @@ TEST(Keys, AreLettersAndSequences) {
   EXPECT_EQ(keys_in("\033[A\033[Bj"), (all{{key::up}, {key::down}, {key::text, 'j'}}));
   EXPECT_EQ(keys_in("\033OA\033[5~\033[6~"), (all{{key::up}, {key::page_up}, {key::page_down}}));
   EXPECT_EQ(keys_in("\r\177"), (all{{key::enter}, {key::erase}}));
-  EXPECT_EQ(keys_in("\033[1;5C").size(), 0U) << "a sequence that means nothing here";
+  EXPECT_EQ(keys_in("\033[1;5C").size(), 0U) << "an unused sequence";
 }
 
 TEST(Keys, WaitForTheRestOfASequence) {

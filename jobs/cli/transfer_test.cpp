@@ -1,4 +1,4 @@
-// Jobs out of one server and into another.
+// Export and import of jobs.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -45,7 +45,7 @@ class Transfer : public ::testing::Test {
   server_program other_{other_folder_};
 };
 
-TEST_F(Transfer, GivesTheSameSpecsOnTheOtherSide) {
+TEST_F(Transfer, ProducesTheSameSpecsOnTheOtherServer) {
   push({"plain"});
   push({"args", R"({"exact": 1.10, "large": 12345678901234567890})"});
   push({"bytes", "not json", "--bytes", "--queue", "mail"});
@@ -89,7 +89,7 @@ TEST_F(Transfer, GivesTheSameSpecsOnTheOtherSide) {
   EXPECT_EQ(again.out, first);
 }
 
-TEST_F(Transfer, ExportsWhatWasAskedForInOrder) {
+TEST_F(Transfer, ExportsTheSelectedJobsInOrder) {
   for (int i = 0; i < 300; ++i) push({"a", std::to_string(i), "--queue", i % 2 == 0 ? "x" : "y"});
   push({"a", "--queue", "x", "--delay", "1h"});
   const std::string only_x = exported({"--queue", "x", "--state", "ready"});
@@ -105,20 +105,20 @@ TEST_F(Transfer, ExportsWhatWasAskedForInOrder) {
   EXPECT_EQ(text_of(file + ".partial"), "");
 }
 
-TEST_F(Transfer, LeavesOutWhatWaitsForOthersUnlessItIsDetached) {
+TEST_F(Transfer, OmitsJobsThatWaitForOthersUnlessDetached) {
   push({"first", "--key", "k"});
-  push({"second", "--key", "k"});  // held as well, but by its turn alone
+  push({"second", "--key", "k"});  // held as well, but only by its key
   push({"third", "--after", "1"});
   const ended out = server_.run({"export"});
   EXPECT_EQ(lines_in(out.out), 2U) << out.out;
-  EXPECT_HAS(out.err, "1 job waits for others and is left out");
+  EXPECT_HAS(out.err, "1 job waits for others and is omitted");
   const std::string detached = exported({"--detach"});
   EXPECT_EQ(lines_in(detached), 3U);
   EXPECT_HAS(detached, "third");
   EXPECT_FALSE(has(detached, "after"));
 }
 
-TEST_F(Transfer, StopsAtTheFirstRefusedLineAndGoesOnFromThere) {
+TEST_F(Transfer, StopsAtTheFirstRefusedLineAndContinuesFromThere) {
   std::string lines;
   for (int i = 1; i <= 2500; ++i) {
     lines += i == 1500 ? R"({"kind":""})" : R"({"kind":"k","args":)" + std::to_string(i) + "}";
@@ -129,7 +129,7 @@ TEST_F(Transfer, StopsAtTheFirstRefusedLineAndGoesOnFromThere) {
   EXPECT_EQ(stopped.code, 2);
   EXPECT_EQ(stopped.out, "1,499 jobs pushed\n");
   EXPECT_HAS(stopped.err, "line 1500: ");
-  EXPECT_HAS(stopped.err, "stopped at line 1500: go on with --from-line 1500");
+  EXPECT_HAS(stopped.err, "stopped at line 1500: continue with --from-line 1500");
   const ended on = server_.run({"import", file, "--from-line", "1501", "--json"});
   EXPECT_EQ(on.code, 0) << on.err;
   EXPECT_EQ(on.out,
@@ -146,10 +146,10 @@ TEST_F(Transfer, StopsExactlyWhereAQueueIsFull) {
   const ended stopped = server_.run({"import", "-"}, {.input = lines});
   EXPECT_EQ(stopped.code, 4) << stopped.err;
   EXPECT_EQ(stopped.out, "3 jobs pushed\n");
-  EXPECT_HAS(stopped.err, "go on with --from-line 4");
+  EXPECT_HAS(stopped.err, "continue with --from-line 4");
 }
 
-TEST_F(Transfer, GoesOnPastRefusedLinesAndReportsThem) {
+TEST_F(Transfer, SkipsRefusedLinesAndReportsThem) {
   const std::string lines =
       "{\"kind\":\"a\"}\n"
       "no json\n"
@@ -161,11 +161,11 @@ TEST_F(Transfer, GoesOnPastRefusedLinesAndReportsThem) {
                                {.input = lines});
   EXPECT_EQ(in.code, 2);
   EXPECT_EQ(in.out, "3 jobs pushed, 1 duplicate, 1 refused\n");
-  const std::string told = text_of(report);
-  EXPECT_EQ(lines_in(told), 1U);
-  EXPECT_HAS(told, R"("line":2)");
-  EXPECT_HAS(told, R"("code":"invalid")");
-  EXPECT_HAS(told, R"("text":"no json")");
+  const std::string refused_lines = text_of(report);
+  EXPECT_EQ(lines_in(refused_lines), 1U);
+  EXPECT_HAS(refused_lines, R"("line":2)");
+  EXPECT_HAS(refused_lines, R"("code":"invalid")");
+  EXPECT_HAS(refused_lines, R"("text":"no json")");
 }
 
 TEST_F(Transfer, MovesJobsToAnotherQueue) {
@@ -176,7 +176,7 @@ TEST_F(Transfer, MovesJobsToAnotherQueue) {
   EXPECT_EQ(exported({"--queue", "here"}), "");
 }
 
-TEST_F(Transfer, SaysWhatIsMissingOrWrong) {
+TEST_F(Transfer, ReportsMissingAndInvalidInput) {
   EXPECT_EQ(server_.run({"import", folder_.file("none")}).code, 3);
   EXPECT_EQ(server_.run({"export", "--to", folder_.file("no/such/folder")}).code, 3);
   const ended wrong = server_.run({"import", "-", "--on-refused", "shrug"});

@@ -16,7 +16,7 @@
 namespace sluice::jobs::cli {
 namespace {
 
-// The library's own calls change every thread, the system's the one that calls.
+// glibc's setresuid changes every thread; the system call changes only the calling thread.
 void set_user_of_this_thread(uid_t effective) {
 #ifdef SYS_setresuid32
   constexpr long call = SYS_setresuid32;
@@ -25,17 +25,17 @@ void set_user_of_this_thread(uid_t effective) {
 #endif
   constexpr auto as_it_is = static_cast<uid_t>(-1);
   check(::syscall(call, as_it_is, effective, as_it_is) == 0, "sluice::jobs::cli::user_change",
-        "to be root, or a user that root has become");
+        "to run as root or as a user that root has become");
 }
 
-// The library changes the other threads by signals. One that could not be sent, because too many of
-// others wait, leaves a thread as it was and is told to nobody. Where the system does not say who
-// its threads are, there is nothing to look at.
+// Checks that all threads have the user: glibc changes other threads by signals, and silently
+// leaves a thread unchanged if the signal cannot be queued. Returns true if /proc does not list the
+// threads.
 bool is_every_thread(uid_t user) {
   std::error_code failed;
   for (std::filesystem::directory_iterator it("/proc/self/task", failed), end; !failed && it != end;
        it.increment(failed)) {
-    std::ifstream status(it->path() / "status");  // of one that has just ended: empty
+    std::ifstream status(it->path() / "status");  // empty for a thread that has just ended
     for (std::string line; std::getline(status, line);) {
       if (!line.starts_with("Uid:")) continue;
       std::istringstream ids(line.substr(4));
@@ -50,27 +50,28 @@ bool is_every_thread(uid_t user) {
 }  // namespace
 
 error user_change::cannot(error_code code, const std::string& why) const {
-  return {code, "cannot become the user " + name_ + ": " + why};
+  return {code, "cannot switch to user " + name_ + ": " + why};
 }
 
 result<user_change> user_change::begin(const std::string& name) {
   if (name.empty()) return user_change();
-  user_change it(name, 0, 0);
+  user_change change(name, 0, 0);
   errno = 0;
   const passwd* const user = ::getpwnam(name.c_str());
   if (user == nullptr) {
-    return it.cannot(error_code::not_found, errno == 0 ? "there is none" : std::strerror(errno));
+    return change.cannot(error_code::not_found, errno == 0 ? "no such user" : std::strerror(errno));
   }
   if (::geteuid() == user->pw_uid && ::getuid() == user->pw_uid) return user_change();
-  if (::geteuid() != 0) return it.cannot(error_code::forbidden, "only root can");
-  it.user_ = user->pw_uid;
-  it.group_ = user->pw_gid;
-  // The groups first, and for good: after the user is changed they cannot be.
-  if (::initgroups(user->pw_name, it.group_) != 0 ||
-      ::setresgid(it.group_, it.group_, it.group_) != 0 || ::setresuid(0, it.user_, 0) != 0) {
-    return it.cannot(error_code::io_error, std::strerror(errno));
+  if (::geteuid() != 0) return change.cannot(error_code::forbidden, "requires root");
+  change.user_ = user->pw_uid;
+  change.group_ = user->pw_gid;
+  // The groups first: the user must not change them.
+  if (::initgroups(user->pw_name, change.group_) != 0 ||
+      ::setresgid(change.group_, change.group_, change.group_) != 0 ||
+      ::setresuid(0, change.user_, 0) != 0) {
+    return change.cannot(error_code::io_error, std::strerror(errno));
   }
-  return it;
+  return change;
 }
 
 user_change::root_scope::root_scope(const user_change& of) : of_(of) {
@@ -93,7 +94,7 @@ void_result user_change::finish() const {
     return cannot(error_code::io_error, std::strerror(errno));
   }
   if (is_every_thread(user_)) return done{};
-  return cannot(error_code::io_error, "one of its threads is still another; start it again");
+  return cannot(error_code::io_error, "a thread still has another user; start the program again");
 }
 
 }  // namespace sluice::jobs::cli

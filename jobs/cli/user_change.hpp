@@ -1,12 +1,12 @@
 #pragma once
 
-// Gives up being root in two steps: files are another user's from the first, addresses that only
-// root may have can still be taken, and after that the process is that user for good.
+// Drops root privileges in two steps. After `begin`, files are created as the other user, but
+// privileged addresses can still be bound; after `finish`, the process is that user permanently.
 //
-// Begin before there are threads and before files are made. Between the steps one thread at a time
-// can be root for a moment: the others make files meanwhile, and those stay the user's. Threads
-// that are started in that moment are root until the last step. Nothing to do when the process is
-// that user already, or none is named.
+// Call `begin` before starting threads and creating files. Between the steps, one thread at a time
+// can be root for a moment; files of the other threads still belong to the user. A thread started
+// in that moment is root until `finish`. Does nothing if the process already is that user or no
+// user is given.
 //
 //     auto user = user_change::begin("nobody");
 //     if (!user) return complain(user.error());
@@ -28,7 +28,7 @@ namespace sluice::jobs::cli {
 
 class user_change {
  public:
-  // not_found: no such user; forbidden: only root can; io_error: what the system says.
+  // Fails with `not_found` (no such user), `forbidden` (requires root) or `io_error`.
   static result<user_change> begin(const std::string& name);
 
   class root_scope {
@@ -42,10 +42,10 @@ class user_change {
     const user_change& of_;
   };
   root_scope root_in_this_thread() const { return root_scope(*this); }
-  // A file that was made as root becomes the user's.
+  // Changes the owner of a file that was created as root.
   void_result give(const std::string& file) const;
 
-  // In every thread, and nothing leads back.
+  // Changes the user of all threads; cannot be undone.
   void_result finish() const;
 
  private:

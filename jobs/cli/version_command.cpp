@@ -2,8 +2,8 @@
 
 namespace sluice::jobs::cli {
 
-int run(const version_arguments& what, const console& to) {
-  to.line(what.json ? "{\"version\":\"" SLUICE_VERSION "\"}" : "sluice " SLUICE_VERSION);
+int run(const version_arguments& args, const console& io) {
+  io.line(args.json ? "{\"version\":\"" SLUICE_VERSION "\"}" : "sluice " SLUICE_VERSION);
   return static_cast<int>(exit_code::ok);
 }
 

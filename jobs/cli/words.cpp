@@ -30,7 +30,7 @@ std::string byte_size(std::uint64_t bytes) {
   return with_one_decimal(value, units[unit]);
 }
 
-std::string about(milliseconds duration) {
+std::string short_duration(milliseconds duration) {
   using namespace std::chrono;
   if (duration < 1s) return std::to_string(duration.count()) + "ms";
   if (duration < 10s)
@@ -43,7 +43,7 @@ std::string about(milliseconds duration) {
 
 std::string ago(unix_time then, unix_time now) {
   if (then == unix_time{}) return "-";
-  return then <= now ? about(now - then) + " ago" : "in " + about(then - now);
+  return then <= now ? short_duration(now - then) + " ago" : "in " + short_duration(then - now);
 }
 
 std::string counted(std::uint64_t number, const char* one, const char* many) {
@@ -76,7 +76,7 @@ std::string shortened(std::string_view text, std::size_t columns) {
   for (const char c : text) {
     const bool begins = (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
     if (begins && ++width > columns) {
-      // The last characters make room for the mark.
+      // Removes the last characters to fit the dots.
       for (int i = 0; i < 3 && !line.empty(); ++i) {
         while ((static_cast<unsigned char>(line.back()) & 0xC0U) == 0x80U) line.pop_back();
         line.pop_back();

@@ -1,4 +1,4 @@
-// Tables and words for people.
+// Tables and text formatting.
 #include "jobs/cli/words.hpp"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ TEST(Words, GroupNumbersByThousands) {
   EXPECT_EQ(counted(2000, "job", "jobs"), "2,000 jobs");
 }
 
-TEST(Words, GiveSizesInTheLargestUnit) {
+TEST(Words, FormatSizesInTheLargestUnit) {
   EXPECT_EQ(byte_size(0), "0 B");
   EXPECT_EQ(byte_size(1023), "1023 B");
   EXPECT_EQ(byte_size(1536), "1.5 kB");
@@ -29,16 +29,16 @@ TEST(Words, GiveSizesInTheLargestUnit) {
   EXPECT_EQ(byte_size(~std::uint64_t{0}), "16384.0 PB");
 }
 
-TEST(Words, RoundDurationsToWhatMatters) {
-  EXPECT_EQ(about(12ms), "12ms");
-  EXPECT_EQ(about(3400ms), "3.4s");
-  EXPECT_EQ(about(90s), "90s");
-  EXPECT_EQ(about(5min), "5m");
-  EXPECT_EQ(about(5h), "5h");
-  EXPECT_EQ(about(100h), "4d");
+TEST(Words, RoundDurations) {
+  EXPECT_EQ(short_duration(12ms), "12ms");
+  EXPECT_EQ(short_duration(3400ms), "3.4s");
+  EXPECT_EQ(short_duration(90s), "90s");
+  EXPECT_EQ(short_duration(5min), "5m");
+  EXPECT_EQ(short_duration(5h), "5h");
+  EXPECT_EQ(short_duration(100h), "4d");
 }
 
-TEST(Words, SayHowFarATimeIsFromNow) {
+TEST(Words, FormatTheDistanceToNow) {
   const unix_time now{1'000'000};
   EXPECT_EQ(ago({}, now), "-");
   EXPECT_EQ(ago(now - 5min, now), "5m ago");
@@ -52,12 +52,12 @@ TEST(Words, ShortenToOneLine) {
   EXPECT_EQ(shortened("\xC3\xBC\xC3\xBC\xC3\xBC\xC3\xBC\xC3\xBC", 4), "\xC3\xBC...");
 }
 
-TEST(Words, ColourAStateOnlyWhereColoursAreSeen) {
+TEST(Words, ColourAStateOnlyWithColours) {
   EXPECT_EQ(coloured(job_state::dead, {}), "dead");
   EXPECT_EQ(coloured(job_state::dead, {.colours = true}), "\033[31mdead\033[0m");
 }
 
-TEST(Table, IsAsWideAsWhatIsInIt) {
+TEST(Table, FitsItsContent) {
   table t({{"NAME"}, {"COUNT", table::align::right}, {"NOTE"}});
   t.add({"default", "1,000", ""});
   t.add({"\xC3\xBC", "2", "paused"});
@@ -67,9 +67,9 @@ TEST(Table, IsAsWideAsWhatIsInIt) {
             "\xC3\xBC            2  paused\n");
 }
 
-TEST(Table, HasAsManyCellsAsColumns) {
+TEST(Table, RequiresOneCellPerColumn) {
   table t({{"A"}, {"B"}});
-  EXPECT_DEATH(t.add({"only one"}), "a cell for every column");
+  EXPECT_DEATH(t.add({"only one"}), "one cell per column");
 }
 
 TEST(ExitCode, IsDifferentForWhatAScriptHandlesDifferently) {

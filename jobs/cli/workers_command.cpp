@@ -15,15 +15,15 @@ std::string joined(const std::vector<std::string>& labels) {
   return text;
 }
 
-exit_code list(client& server, const workers_arguments& what, const console& to) {
-  const auto page = server.faktory_workers(what.after, what.limit);
-  if (!page) return to.complain(page.error());
-  if (what.to.json) {
-    to.line(json::to_json(*page));
+exit_code list(client& server, const workers_arguments& args, const console& io) {
+  const auto page = server.faktory_workers(args.after, args.limit);
+  if (!page) return io.complain(page.error());
+  if (args.server.json) {
+    io.line(json::to_json(*page));
     return exit_code::ok;
   }
   if (page->workers.empty()) {
-    to.note("no workers of Faktory's protocol are connected");
+    io.note("no workers are connected over Faktory's protocol");
     return exit_code::ok;
   }
   constexpr auto right = table::align::right;
@@ -43,40 +43,43 @@ exit_code list(client& server, const workers_arguments& what, const console& to)
            w.rss_kb == 0 ? "-" : byte_size(w.rss_kb * 1024), ago(w.last_beat, now),
            shortened(joined(w.labels), label_columns)});
   }
-  to.print(t.text(to.style()));
-  if (page->cursor) to.note("there are more: --after " + shortened(*page->cursor, wid_columns));
+  io.print(t.text(io.style()));
+  if (page->cursor) {
+    io.note("there are more; use --after " + shortened(*page->cursor, wid_columns));
+  }
   return exit_code::ok;
 }
 
-exit_code tell(client& server, const workers_arguments& what, worker_state state,
-               const console& to) {
-  const auto told = server.tell_faktory_worker(what.wid, state);
-  if (!told) return to.complain(told.error());
-  if (what.to.json) {
-    to.line(json::to_json(*told));
+exit_code set_state(client& server, const workers_arguments& args, worker_state state,
+                    const console& io) {
+  const auto worker = server.set_faktory_worker_state(args.wid, state);
+  if (!worker) return io.complain(worker.error());
+  if (args.server.json) {
+    io.line(json::to_json(*worker));
     return exit_code::ok;
   }
-  to.line(what.wid + " is to " +
-          (told->state == worker_state::terminate ? "finish what it has, and end"
-                                                  : "take no more jobs") +
-          "; it has " + counted(told->running, "job", "jobs"));
+  io.line(args.wid +
+          (worker->state == worker_state::terminate
+               ? " will finish its current jobs and exit"
+               : " will fetch no new jobs and finish its current ones") +
+          "; it has " + counted(worker->running, "job", "jobs"));
   return exit_code::ok;
 }
 
 }  // namespace
 
-int run(const workers_arguments& what, const console& to) {
+int run(const workers_arguments& args, const console& io) {
   using action = workers_arguments::action;
-  return with_client(what.to, to, [&](client& server) {
-    switch (what.what) {
+  return with_client(args.server, io, [&](client& server) {
+    switch (args.operation) {
       case action::list:
         break;
       case action::quiet:
-        return tell(server, what, worker_state::quiet, to);
+        return set_state(server, args, worker_state::quiet, io);
       case action::terminate:
-        return tell(server, what, worker_state::terminate, to);
+        return set_state(server, args, worker_state::terminate, io);
     }
-    return list(server, what, to);
+    return list(server, args, io);
   });
 }
 

@@ -1,4 +1,4 @@
-// `sluice workers`: those who work over Faktory's protocol, from the command line.
+// `sluice workers`: workers over Faktory's protocol, from the command line.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -17,12 +17,12 @@ using testing::temporary_folder;
 
 class Workers : public ::testing::Test {
  protected:
-  // Says hello as this worker.
-  void introduce(socket_wire& to, const std::string& wid) {
-    EXPECT_TRUE(to.line().starts_with("+HI {"));
-    to.send(R"(HELLO {"v":2,"wid":")" + wid +
-            R"(","hostname":"web-1","pid":812,"labels":["ruby"]})" + "\r\n");
-    EXPECT_EQ(to.line(), "+OK");
+  // Sends HELLO as this worker.
+  void introduce(socket_wire& wire, const std::string& wid) {
+    EXPECT_TRUE(wire.line().starts_with("+HI {"));
+    wire.send(R"(HELLO {"v":2,"wid":")" + wid +
+              R"(","hostname":"web-1","pid":812,"labels":["ruby"]})" + "\r\n");
+    EXPECT_EQ(wire.line(), "+OK");
   }
 
   temporary_folder folder_;
@@ -30,7 +30,7 @@ class Workers : public ::testing::Test {
 };
 
 TEST_F(Workers, AreATableForPeopleAndJsonForPrograms) {
-  EXPECT_HAS(server_.run({"workers"}).err, "no workers of Faktory's protocol are connected");
+  EXPECT_HAS(server_.run({"workers"}).err, "no workers are connected over Faktory's protocol");
   socket_wire one(server_.port_for("faktory"));
   introduce(one, "w-one");
   socket_wire two(server_.port_for("faktory"));
@@ -51,12 +51,12 @@ TEST_F(Workers, AreATableForPeopleAndJsonForPrograms) {
   EXPECT_HAS(server_.run({"workers", "--after", "w-one"}).out, "w-two");
 }
 
-TEST_F(Workers, AreToldToBeQuietAndToEndWithALineInTheAudit) {
+TEST_F(Workers, AreQuietedAndTerminatedWithAnAuditLine) {
   socket_wire one(server_.port_for("faktory"));
   introduce(one, "w");
   const ended quiet = server_.run({"workers", "quiet", "w"});
   EXPECT_EQ(quiet.code, 0) << quiet.err;
-  EXPECT_HAS(quiet.out, "w is to take no more jobs; it has 0 jobs");
+  EXPECT_HAS(quiet.out, "w will fetch no new jobs and finish its current ones; it has 0 jobs");
   one.send("BEAT {\"wid\":\"w\"}\r\n");
   EXPECT_EQ(one.line(), R"(+{"state":"quiet"})");
   EXPECT_HAS(server_.run({"workers", "terminate", "w", "--json"}).out, R"("state":"terminate")");

@@ -27,11 +27,11 @@ bool has(const std::string& text, const std::string& part) {
 
 class Workflow : public ::testing::Test {
  protected:
-  // Runs a command that must succeed; what it printed.
+  // Runs a command that must succeed; returns its output.
   std::string did(const std::vector<std::string>& words) {
-    const ended how = server_.run(words);
-    EXPECT_EQ(how.code, 0) << words.front() << ": " << how.err;
-    return how.out;
+    const ended end = server_.run(words);
+    EXPECT_EQ(end.code, 0) << words.front() << ": " << end.err;
+    return end.out;
   }
   std::string trip() {
     return make_file(folder_, "trip.json",
@@ -83,14 +83,14 @@ TEST_F(Workflow, CancelsAndRetriesAWholeBatch) {
   EXPECT_HAS(did({"batch", "show", batch}), "running");
 }
 
-TEST_F(Workflow, SaysWhatIsWrongWithABatch) {
+TEST_F(Workflow, ReportsAnInvalidBatch) {
   const std::string cycle = make_file(folder_, "cycle.json",
                                       R"({"jobs": [{"kind": "a", "step": "x", "after": ["y"]},
                                                    {"kind": "a", "step": "y", "after": ["x"]}]})");
   const ended refused = server_.run({"batch", "create", "-f", cycle});
   EXPECT_EQ(refused.code, 2);
   EXPECT_HAS(refused.err, "cycle.json: ");
-  EXPECT_HAS(refused.err, "steps wait for one another in a circle: 'x' after 'y' after 'x'");
+  EXPECT_HAS(refused.err, "the steps form a cycle: 'x' after 'y' after 'x'");
   EXPECT_EQ(server_.run({"batch", "create", "-f", folder_.file("none")}).code, 3);
   EXPECT_EQ(server_.run({"batch", "show", "99"}).code, 3);
   EXPECT_EQ(server_.run({"batch", "create"}).code, 2);
@@ -123,7 +123,7 @@ TEST_F(Workflow, SetsShowsRunsAndRemovesACronEntry) {
   EXPECT_EQ(server_.run({"cron", "show", "nightly"}).code, 3);
 }
 
-TEST_F(Workflow, SaysWhereACronLineIsWrong) {
+TEST_F(Workflow, ReportsAnInvalidCronLine) {
   const ended wrong = server_.run({"cron", "set", "x", "61 * * * *", "a"});
   EXPECT_EQ(wrong.code, 2);
   EXPECT_HAS(wrong.err, "column 1");
@@ -143,7 +143,7 @@ TEST(CronNext, NeedsNoServer) {
   EXPECT_EQ(run_sluice({"cron", "next", "hourly"}).code, 2);
 }
 
-TEST_F(Workflow, TailsEvents) {
+TEST_F(Workflow, PrintsEvents) {
   did({"push", "a", "--queue", "mail"});
   program tail({"events", "--from", "0", "--queue", "mail", "--url", server_.url()});
   eventually([&] { return has(tail.out(), "pushed") || tail.has_ended(); }, "the event of a push");

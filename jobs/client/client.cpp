@@ -21,7 +21,7 @@ using detail::read_answer;
 using verb = http_request::verb;
 
 constexpr const char* default_url = "http://127.0.0.1:7433";
-constexpr milliseconds clocks_differ{2000};  // the Date of an answer is to the second
+constexpr milliseconds clocks_differ{2000};  // the Date field has a resolution of a second
 
 std::string environment(const char* name, const char* otherwise = "") {
   const char* const set = std::getenv(name);
@@ -34,23 +34,23 @@ std::string queue_path(std::string_view name, std::string_view action = {}) {
   return path;
 }
 
-// The time of a server, as this machine's clock would show it.
+// Converts a time of the server to this machine's clock.
 void to_own_clock(unix_time& t, const http_answer& a, unix_time now) {
   if (!a.date) return;
   const milliseconds ahead = *a.date - now;
   if (ahead > clocks_differ || ahead < -clocks_differ) t = t - ahead;
 }
 
-http_request release_of(lease_ref lease, give_back how) {
+http_request release_of(lease_ref lease, give_back options) {
   return {.method = verb::post,
           .target = job_path(lease.job, "release"),
-          .body = json::to_json(json::release_call{.lease = lease.key, .how = how}),
+          .body = json::to_json(json::release_call{.lease = lease.key, .release = options}),
           .repeatable = false};
 }
 
-// Jobs that were leased for somebody who waits no more: else they would be nobody's until their
-// leases run out.
-std::vector<http_request> give_leases_back(const http_answer& a) {
+// Returns the requests that release the leases of a late reply; otherwise their jobs would stay
+// leased until expiry.
+std::vector<http_request> release_late_leases(const http_answer& a) {
   std::vector<http_request> all;
   if (a.status != 200) return all;
   if (const auto got = json::read<std::vector<leased_job>>(a.body)) {
@@ -59,7 +59,7 @@ std::vector<http_request> give_leases_back(const http_answer& a) {
   return all;
 }
 
-// The same error for each of them.
+// Returns the same error `many` times.
 template <class T>
 std::vector<result<T>> for_each_of(std::size_t many, const error& why) {
   return std::vector<result<T>>(many, result<T>(why));
@@ -70,9 +70,10 @@ std::vector<result<T>> one_for_each(std::size_t many, result<std::vector<result<
                                     const std::string& url) {
   if (!got) return for_each_of<T>(many, got.error());
   if (got->size() == many) return std::move(*got);
-  return for_each_of<T>(many, {error_code::unavailable,
-                               "the job server at " + url + ": it answered for " +
-                                   std::to_string(got->size()) + " of " + std::to_string(many)});
+  return for_each_of<T>(
+      many, {error_code::unavailable,
+             "the job server at " + url + ": the response has results for " +
+                 std::to_string(got->size()) + " of " + std::to_string(many) + " items"});
 }
 
 }  // namespace
@@ -81,25 +82,25 @@ result<client> client::open(options o) {
   if (o.url.empty()) o.url = environment("SLUICE_URL", default_url);
   if (o.token.empty()) o.token = environment("SLUICE_TOKEN");
   if (o.ca_file.empty()) o.ca_file = environment("SLUICE_CA_FILE");
-  auto to = detail::parse_http_url(o.url);
-  if (!to) return to.error();
+  auto server = detail::parse_http_url(o.url);
+  if (!server) return server.error();
   if (!std::ranges::all_of(o.token, [](char c) { return c > ' ' && c < 0x7F; })) {
     return error{error_code::invalid,
-                 "the token for the server cannot be used: it has white space or characters that "
-                 "no token has"};
+                 "the token for the server is invalid: it has white space, control characters or "
+                 "non-ASCII characters"};
   }
   std::shared_ptr<boost::asio::ssl::context> trust;
-  if (to->is_secure) {
+  if (server->is_secure) {
     auto made = detail::make_tls_trust(o.ca_file);
     if (!made) return made.error();
     trust = *std::move(made);
   }
   check(o.connections_max > 0 && o.wait_step > milliseconds(0), "sluice::jobs::client",
-        "at least one connection, and a wait_step that is not zero");
-  return client(std::make_unique<impl>(std::move(*to), std::move(o), std::move(trust)));
+        "at least one connection and a positive wait_step");
+  return client(std::make_unique<impl>(std::move(*server), std::move(o), std::move(trust)));
 }
 
-client::client(std::unique_ptr<impl> it) : impl_(std::move(it)) {}
+client::client(std::unique_ptr<impl> p) : impl_(std::move(p)) {}
 client::client(client&&) noexcept = default;
 client& client::operator=(client&&) noexcept = default;
 client::~client() = default;
@@ -112,10 +113,10 @@ const std::string& client::url() const noexcept {
 
 future<result<push_receipt>> client::async_push(job_spec spec, wait_limits limits) {
   const auto make = [body = json::to_json(spec)](milliseconds waits) {
-    http_request what{
+    http_request request{
         .method = verb::post, .target = "/v1/jobs", .body = body, .repeatable = false};
-    add_parameter(what.target, "wait", format_duration(waits));
-    return what;
+    add_parameter(request.target, "wait", format_duration(waits));
+    return request;
   };
   const auto read = [url = url()](const result<http_answer>& a) -> result<push_receipt> {
     if (!a) return a.error();
@@ -131,14 +132,14 @@ future<std::vector<result<push_receipt>>> client::async_push_many(std::vector<jo
   if (many == 0) return make_ready_future<results>();
   const auto make = [body = json::to_json(json::push_call{.jobs = std::move(specs), .mode = mode})](
                         milliseconds waits) {
-    http_request what{
+    http_request request{
         .method = verb::post, .target = "/v1/jobs", .body = body, .repeatable = false};
-    add_parameter(what.target, "wait", format_duration(waits));
-    return what;
+    add_parameter(request.target, "wait", format_duration(waits));
+    return request;
   };
   const auto read = [many, url = url()](const result<http_answer>& a) -> results {
     if (!a) return for_each_of<push_receipt>(many, a.error());
-    // A problem too says what became of each, when none was pushed.
+    // An error response has one result per job, too, if no job was pushed.
     auto each = json::read<results>(a->body);
     if (each && each->size() == many) return std::move(*each);
     return one_for_each<push_receipt>(many, read_answer<results>(*a, url), url);
@@ -148,51 +149,50 @@ future<std::vector<result<push_receipt>>> client::async_push_many(std::vector<jo
 
 // ---- workers
 
-future<result<std::vector<leased_job>>> client::async_lease(lease_request what,
+future<result<std::vector<leased_job>>> client::async_lease(lease_request request,
                                                             wait_limits limits) {
   using leases = result<std::vector<leased_job>>;
-  const auto make = [what = std::move(what)](milliseconds waits) {
+  const auto make = [request = std::move(request)](milliseconds waits) {
     return http_request{.method = verb::post,
                         .target = "/v1/leases",
-                        .body = json::to_json(json::lease_call{.what = what, .wait = waits}),
+                        .body = json::to_json(json::lease_call{.request = request, .wait = waits}),
                         .repeatable = false,
-                        .undo = give_leases_back};
+                        .undo = release_late_leases};
   };
-  const auto read = [url = url(), me = impl_.get()](const result<http_answer>& a) -> leases {
+  const auto read = [url = url(), self = impl_.get()](const result<http_answer>& a) -> leases {
     if (!a) return a.error();
-    const auto none = [] { return error{error_code::timed_out, "there was no job to lease"}; };
+    const auto none = [] { return error{error_code::timed_out, "no job to lease"}; };
     if (a->status == 204) return none();
     auto got = read_answer<std::vector<leased_job>>(*a, url);
     if (!got) return got;
     if (got->empty()) return none();
-    for (leased_job& j : *got) to_own_clock(j.until, *a, me->now());
+    for (leased_job& j : *got) to_own_clock(j.until, *a, self->now());
     return got;
   };
   return impl_->wait_in_steps<leases>(std::move(limits), make, read);
 }
 
 future<result<extension>> client::async_extend(lease_ref lease, milliseconds by,
-                                               std::optional<progress> how_far,
-                                               wait_limits limits) {
-  const json::extend_call say{.lease = lease.key, .by = by, .how_far = std::move(how_far)};
-  http_request what{
-      .method = verb::post, .target = job_path(lease.job, "extend"), .body = json::to_json(say)};
+                                               std::optional<progress> update, wait_limits limits) {
+  const json::extend_call extend{.lease = lease.key, .by = by, .progress = std::move(update)};
+  http_request request{
+      .method = verb::post, .target = job_path(lease.job, "extend"), .body = json::to_json(extend)};
   return impl_->call<result<extension>>(
-      std::move(what), std::move(limits),
-      [url = url(), me = impl_.get()](const result<http_answer>& a) -> result<extension> {
+      std::move(request), std::move(limits),
+      [url = url(), self = impl_.get()](const result<http_answer>& a) -> result<extension> {
         if (!a) return a.error();
         auto got = read_answer<extension>(*a, url);
-        if (got) to_own_clock(got->until, *a, me->now());
+        if (got) to_own_clock(got->until, *a, self->now());
         return got;
       });
 }
 
 future<void_result> client::async_ack(lease_ref lease, std::optional<payload> job_result,
                                       wait_limits limits) {
-  const json::ack_call say{.lease = lease.key, .result = std::move(job_result)};
+  const json::ack_call call{.lease = lease.key, .result = std::move(job_result)};
   return impl_->get_nothing({.method = verb::post,
                              .target = job_path(lease.job, "ack"),
-                             .body = json::to_json(say),
+                             .body = json::to_json(call),
                              .repeatable = false},
                             std::move(limits));
 }
@@ -214,19 +214,19 @@ future<std::vector<void_result>> client::async_ack_many(std::vector<ack_item> it
 }
 
 future<result<fail_receipt>> client::async_fail(lease_ref lease, failure why, wait_limits limits) {
-  const json::fail_call say{.lease = lease.key, .why = std::move(why)};
+  const json::fail_call call{.lease = lease.key, .failure = std::move(why)};
   return impl_->get_value<fail_receipt>({.method = verb::post,
                                          .target = job_path(lease.job, "fail"),
-                                         .body = json::to_json(say),
+                                         .body = json::to_json(call),
                                          .repeatable = false},
                                         std::move(limits));
 }
 
-future<void_result> client::async_release(lease_ref lease, give_back how, wait_limits limits) {
-  return impl_->get_nothing(release_of(lease, how), std::move(limits));
+future<void_result> client::async_release(lease_ref lease, give_back terms, wait_limits limits) {
+  return impl_->get_nothing(release_of(lease, terms), std::move(limits));
 }
 
-// ---- anybody
+// ---- queries and management
 
 future<result<job>> client::async_get(job_id id, wait_limits limits) {
   return impl_->get_value<job>({.target = job_path(id)}, std::move(limits));
@@ -234,9 +234,9 @@ future<result<job>> client::async_get(job_id id, wait_limits limits) {
 
 future<result<job>> client::async_wait(job_id id, wait_limits limits) {
   const auto make = [id](milliseconds waits) {
-    http_request what{.target = job_path(id)};
-    add_parameter(what.target, "wait", format_duration(waits));
-    return what;
+    http_request request{.target = job_path(id)};
+    add_parameter(request.target, "wait", format_duration(waits));
+    return request;
   };
   const auto read = [id, url = url()](const result<http_answer>& a) -> result<job> {
     if (!a) return a.error();
@@ -249,14 +249,14 @@ future<result<job>> client::async_wait(job_id id, wait_limits limits) {
   return impl_->wait_in_steps<result<job>>(std::move(limits), make, read);
 }
 
-future<result<job_page>> client::async_list(list_request what, wait_limits limits) {
+future<result<job_page>> client::async_list(list_request request, wait_limits limits) {
   std::string target = "/v1/jobs";
-  if (!what.queue.empty()) add_parameter(target, "queue", what.queue);
-  if (what.state) add_parameter(target, "state", to_string(*what.state));
-  if (!what.kind.empty()) add_parameter(target, "kind", what.kind);
-  if (what.batch != 0) add_parameter(target, "batch", std::to_string(what.batch));
-  if (what.after != 0) add_parameter(target, "after", std::to_string(what.after));
-  add_parameter(target, "limit", std::to_string(what.limit));
+  if (!request.queue.empty()) add_parameter(target, "queue", request.queue);
+  if (request.state) add_parameter(target, "state", to_string(*request.state));
+  if (!request.kind.empty()) add_parameter(target, "kind", request.kind);
+  if (request.batch != 0) add_parameter(target, "batch", std::to_string(request.batch));
+  if (request.after != 0) add_parameter(target, "after", std::to_string(request.after));
+  add_parameter(target, "limit", std::to_string(request.limit));
   return impl_->get_value<job_page>({.target = std::move(target)}, std::move(limits));
 }
 
@@ -324,7 +324,7 @@ future<result<jobs::health>> client::async_health(wait_limits limits) {
                              });
 }
 
-// ---- the same, waiting for the answer
+// ---- blocking calls
 
 result<push_receipt> client::push(job_spec spec, wait_limits limits) {
   return impl_->wait_for(async_push(std::move(spec), std::move(limits)));
@@ -333,12 +333,12 @@ std::vector<result<push_receipt>> client::push_many(std::vector<job_spec> specs,
                                                     wait_limits limits) {
   return impl_->wait_for(async_push_many(std::move(specs), mode, std::move(limits)));
 }
-result<std::vector<leased_job>> client::lease(lease_request what, wait_limits limits) {
-  return impl_->wait_for(async_lease(std::move(what), std::move(limits)));
+result<std::vector<leased_job>> client::lease(lease_request request, wait_limits limits) {
+  return impl_->wait_for(async_lease(std::move(request), std::move(limits)));
 }
-result<extension> client::extend(lease_ref lease, milliseconds by, std::optional<progress> how_far,
+result<extension> client::extend(lease_ref lease, milliseconds by, std::optional<progress> update,
                                  wait_limits limits) {
-  return impl_->wait_for(async_extend(lease, by, std::move(how_far), std::move(limits)));
+  return impl_->wait_for(async_extend(lease, by, std::move(update), std::move(limits)));
 }
 void_result client::ack(lease_ref lease, std::optional<payload> job_result, wait_limits limits) {
   return impl_->wait_for(async_ack(lease, std::move(job_result), std::move(limits)));
@@ -349,8 +349,8 @@ std::vector<void_result> client::ack_many(std::vector<ack_item> items, wait_limi
 result<fail_receipt> client::fail(lease_ref lease, failure why, wait_limits limits) {
   return impl_->wait_for(async_fail(lease, std::move(why), std::move(limits)));
 }
-void_result client::release(lease_ref lease, give_back how, wait_limits limits) {
-  return impl_->wait_for(async_release(lease, how, std::move(limits)));
+void_result client::release(lease_ref lease, give_back terms, wait_limits limits) {
+  return impl_->wait_for(async_release(lease, terms, std::move(limits)));
 }
 result<job> client::get(job_id id, wait_limits limits) {
   return impl_->wait_for(async_get(id, std::move(limits)));
@@ -358,8 +358,8 @@ result<job> client::get(job_id id, wait_limits limits) {
 result<job> client::wait(job_id id, wait_limits limits) {
   return impl_->wait_for(async_wait(id, std::move(limits)));
 }
-result<job_page> client::list(list_request what, wait_limits limits) {
-  return impl_->wait_for(async_list(std::move(what), std::move(limits)));
+result<job_page> client::list(list_request request, wait_limits limits) {
+  return impl_->wait_for(async_list(std::move(request), std::move(limits)));
 }
 result<job> client::cancel(job_id id, wait_limits limits) {
   return impl_->wait_for(async_cancel(id, std::move(limits)));

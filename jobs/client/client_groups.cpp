@@ -1,4 +1,4 @@
-// Batches, cron entries, events, and what workers say of an attempt while it runs.
+// Batches, cron entries, events, and progress and logs of attempts.
 #include "jobs/client/client.hpp"
 #include "jobs/client/detail/client_impl.hpp"
 #include "jobs/json/text.hpp"
@@ -31,7 +31,7 @@ void add_page(std::string& target, std::uint64_t after, std::size_t limit) {
   add_parameter(target, "limit", std::to_string(limit));
 }
 
-// A call that goes through all of a batch, and answers to how many jobs something was done.
+// A call on all jobs of a batch, which returns their number.
 http_request sweep(job_id id, std::string_view action) {
   return {.method = verb::post,
           .target = batch_path(id, action),
@@ -49,21 +49,22 @@ auto read_count(std::string url, std::uint64_t Receipt::*member) {
   };
 }
 
-std::string events_target(const event_request& what) {
+std::string events_target(const event_request& request) {
   std::string target = "/v1/events?format=json";
-  if (what.after) {
-    add_parameter(target, "after", json::to_string(json::event_place{what.epoch, *what.after}));
+  if (request.after) {
+    add_parameter(target, "after",
+                  json::to_string(json::event_place{request.epoch, *request.after}));
   }
-  if (!what.queue.empty()) add_parameter(target, "queue", what.queue);
-  if (what.job != 0) add_parameter(target, "job", std::to_string(what.job));
-  if (what.batch != 0) add_parameter(target, "batch", std::to_string(what.batch));
+  if (!request.queue.empty()) add_parameter(target, "queue", request.queue);
+  if (request.job != 0) add_parameter(target, "job", std::to_string(request.job));
+  if (request.batch != 0) add_parameter(target, "batch", std::to_string(request.batch));
   std::string types;
-  for (const event_type type : what.types) {
+  for (const event_type type : request.types) {
     if (!types.empty()) types += ',';
     types += to_string(type);
   }
   if (!types.empty()) add_parameter(target, "types", types);
-  add_parameter(target, "limit", std::to_string(what.limit));
+  add_parameter(target, "limit", std::to_string(request.limit));
   return target;
 }
 
@@ -73,10 +74,10 @@ std::string events_target(const event_request& what) {
 
 future<result<batch_receipt>> client::async_push_batch(batch_spec spec, wait_limits limits) {
   const auto make = [body = json::to_json(spec)](milliseconds waits) {
-    http_request what{
+    http_request request{
         .method = verb::post, .target = "/v1/batches", .body = body, .repeatable = false};
-    add_parameter(what.target, "wait", format_duration(waits));
-    return what;
+    add_parameter(request.target, "wait", format_duration(waits));
+    return request;
   };
   const auto read = [url = url()](const result<http_answer>& a) -> result<batch_receipt> {
     if (!a) return a.error();
@@ -145,13 +146,13 @@ future<result<cron_info>> client::async_get_cron(std::string name, wait_limits l
   return impl_->get_value<cron_info>({.target = cron_path(name)}, std::move(limits));
 }
 
-// ---- what happens
+// ---- events
 
-future<result<event_page>> client::async_events(event_request what, wait_limits limits) {
-  const auto make = [target = events_target(what)](milliseconds waits) {
-    http_request ask{.target = target};
-    add_parameter(ask.target, "wait", format_duration(waits));
-    return ask;
+future<result<event_page>> client::async_events(event_request request, wait_limits limits) {
+  const auto make = [target = events_target(request)](milliseconds waits) {
+    http_request sent{.target = target};
+    add_parameter(sent.target, "wait", format_duration(waits));
+    return sent;
   };
   const auto read = [url = url()](const result<http_answer>& a) -> result<event_page> {
     if (!a) return a.error();
@@ -162,19 +163,20 @@ future<result<event_page>> client::async_events(event_request what, wait_limits 
 
 // ---- workers
 
-future<void_result> client::async_report(lease_ref lease, progress how_far, wait_limits limits) {
-  const json::progress_call say{.lease = lease.key, .how_far = std::move(how_far)};
-  return impl_->get_nothing(
-      {.method = verb::post, .target = job_path(lease.job, "progress"), .body = json::to_json(say)},
-      std::move(limits));
+future<void_result> client::async_report(lease_ref lease, progress update, wait_limits limits) {
+  const json::progress_call call{.lease = lease.key, .progress = std::move(update)};
+  return impl_->get_nothing({.method = verb::post,
+                             .target = job_path(lease.job, "progress"),
+                             .body = json::to_json(call)},
+                            std::move(limits));
 }
 
 future<void_result> client::async_log(lease_ref lease, std::vector<std::string> lines,
                                       wait_limits limits) {
-  const json::log_call say{.lease = lease.key, .lines = std::move(lines)};
+  const json::log_call call{.lease = lease.key, .lines = std::move(lines)};
   return impl_->get_nothing({.method = verb::post,
                              .target = job_path(lease.job, "logs"),
-                             .body = json::to_json(say),
+                             .body = json::to_json(call),
                              .repeatable = false},
                             std::move(limits));
 }
@@ -195,23 +197,24 @@ future<result<faktory_worker_page>> client::async_faktory_workers(std::string af
   return impl_->get_value<faktory_worker_page>({.target = std::move(target)}, std::move(limits));
 }
 
-future<result<faktory_worker>> client::async_tell_faktory_worker(std::string wid, worker_state what,
-                                                                 wait_limits limits) {
-  check(what != worker_state::running, "sluice::jobs::client::tell_faktory_worker",
-        "a worker to be told to be quiet or to terminate");
+future<result<faktory_worker>> client::async_set_faktory_worker_state(std::string wid,
+                                                                      worker_state state,
+                                                                      wait_limits limits) {
+  check(state != worker_state::running, "sluice::jobs::client::set_faktory_worker_state",
+        "quiet or terminate");
   return impl_->get_value<faktory_worker>({.method = verb::post,
                                            .target = "/v1/faktory/workers/" + percent_encoded(wid) +
-                                                     "/" + std::string(to_string(what))},
+                                                     "/" + std::string(to_string(state))},
                                           std::move(limits));
 }
 
-// ---- the same, waiting for the answer
+// ---- blocking calls
 
 result<batch_receipt> client::push_batch(batch_spec spec, wait_limits limits) {
   return impl_->wait_for(async_push_batch(std::move(spec), std::move(limits)));
 }
-void_result client::report(lease_ref lease, progress how_far, wait_limits limits) {
-  return impl_->wait_for(async_report(lease, std::move(how_far), std::move(limits)));
+void_result client::report(lease_ref lease, progress update, wait_limits limits) {
+  return impl_->wait_for(async_report(lease, std::move(update), std::move(limits)));
 }
 void_result client::log(lease_ref lease, std::vector<std::string> lines, wait_limits limits) {
   return impl_->wait_for(async_log(lease, std::move(lines), std::move(limits)));
@@ -257,12 +260,12 @@ result<faktory_worker_page> client::faktory_workers(std::string after, std::size
                                                     wait_limits limits) {
   return impl_->wait_for(async_faktory_workers(std::move(after), limit, std::move(limits)));
 }
-result<faktory_worker> client::tell_faktory_worker(std::string wid, worker_state what,
-                                                   wait_limits limits) {
-  return impl_->wait_for(async_tell_faktory_worker(std::move(wid), what, std::move(limits)));
+result<faktory_worker> client::set_faktory_worker_state(std::string wid, worker_state state,
+                                                        wait_limits limits) {
+  return impl_->wait_for(async_set_faktory_worker_state(std::move(wid), state, std::move(limits)));
 }
-result<event_page> client::events(event_request what, wait_limits limits) {
-  return impl_->wait_for(async_events(std::move(what), std::move(limits)));
+result<event_page> client::events(event_request request, wait_limits limits) {
+  return impl_->wait_for(async_events(std::move(request), std::move(limits)));
 }
 
 }  // namespace sluice::jobs

@@ -27,7 +27,7 @@ class ClientGroups : public ::testing::Test {
     }
     return *client_;
   }
-  // Faktory's protocol, with one worker.
+  // Starts Faktory's protocol, with one worker.
   http_server_options with_worker() {
     http_server_options o{.port = 0};
     o.faktory = faktory_port{
@@ -37,10 +37,11 @@ class ClientGroups : public ::testing::Test {
               return after < shown.wid ? faktory_worker_page{{shown}, shown.wid}
                                        : faktory_worker_page{};
             },
-        .tell = [this](const std::string& wid, worker_state what) -> std::optional<faktory_worker> {
+        .set_state = [this](const std::string& wid,
+                            worker_state state) -> std::optional<faktory_worker> {
           const auto known = worker_.lock();
           if (wid != known->wid) return std::nullopt;
-          known->state = what;
+          known->state = state;
           return *known;
         }};
     return o;
@@ -80,7 +81,7 @@ TEST_F(ClientGroups, PushesABatchAndFollowsIt) {
   const auto circle =
       c().push_batch({.jobs = {{.kind = "a", .after = {{.step = "a"}}, .step = "a"}}});
   ASSERT_FALSE(circle);
-  EXPECT_NE(circle.error().message.find("in a circle"), std::string::npos);
+  EXPECT_NE(circle.error().message.find("form a cycle"), std::string::npos);
 }
 
 TEST_F(ClientGroups, KeepsCronEntries) {
@@ -113,17 +114,18 @@ TEST_F(ClientGroups, ReportsProgressAndLogs) {
   EXPECT_EQ(c().report({id, 1}, {}).error().code, error_code::lease_lost);
 }
 
-TEST_F(ClientGroups, ShowsFaktorysWorkersAndTellsThem) {
+TEST_F(ClientGroups, ListsFaktorysWorkersAndSetsTheirState) {
   const auto page = got(c().faktory_workers());
   ASSERT_EQ(page.workers.size(), 1U);
   EXPECT_EQ(page.workers[0].labels, std::vector<std::string>{"blue"});
   EXPECT_EQ(page.workers[0].running, 2U);
   EXPECT_EQ(page.cursor, "a/b");
   EXPECT_TRUE(got(c().faktory_workers(*page.cursor)).workers.empty());
-  EXPECT_EQ(got(c().tell_faktory_worker("a/b", worker_state::quiet)).state, worker_state::quiet);
-  EXPECT_EQ(got(c().tell_faktory_worker("a/b", worker_state::terminate)).state,
+  EXPECT_EQ(got(c().set_faktory_worker_state("a/b", worker_state::quiet)).state,
+            worker_state::quiet);
+  EXPECT_EQ(got(c().set_faktory_worker_state("a/b", worker_state::terminate)).state,
             worker_state::terminate);
-  EXPECT_EQ(c().tell_faktory_worker("nobody", worker_state::quiet).error().code,
+  EXPECT_EQ(c().set_faktory_worker_state("nobody", worker_state::quiet).error().code,
             error_code::not_found);
 }
 

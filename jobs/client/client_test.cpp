@@ -27,12 +27,12 @@ client open(const scripted_server& server, client_options o = {}) {
   return client::open(std::move(o)).value();
 }
 
-reply_bytes problem(error_code code, int status, std::string message, job_id about = 0) {
-  const json::problem p{.status = status, .title = "Title", .why = {code, message, about}};
+reply_bytes problem(error_code code, int status, std::string message, job_id job = 0) {
+  const json::problem p{.status = status, .title = "Title", .error = {code, message, job}};
   return answer(status, json::to_json(p), "Content-Type: application/problem+json\r\n");
 }
 
-// ---- requests and answers
+// ---- requests and responses
 
 TEST(Client, PushesAJobAndReadsTheReceipt) {
   const scripted_server server([](const received&) { return answer(201, R"({"id":42})"); });
@@ -44,7 +44,7 @@ TEST(Client, PushesAJobAndReadsTheReceipt) {
   const auto pushed = c.push(spec);
   ASSERT_TRUE(pushed) << pushed.error().message;
   EXPECT_EQ(pushed->id, 42U);
-  EXPECT_EQ(pushed->what, push_receipt::fate::accepted);
+  EXPECT_EQ(pushed->outcome, push_receipt::fate::accepted);
   const auto sent = server.requests().at(0);
   EXPECT_EQ(sent.method, "POST");
   EXPECT_TRUE(sent.target.starts_with("/v1/jobs?wait=")) << sent.target;
@@ -53,16 +53,16 @@ TEST(Client, PushesAJobAndReadsTheReceipt) {
   EXPECT_EQ(json::read<job_spec>(sent.body).value(), spec);
 }
 
-TEST(Client, ReadsDuplicatesAndWhatWasDropped) {
+TEST(Client, ReadsDuplicatesAndDroppedJobs) {
   const scripted_server server([](const received& r) {
     return r.number == 1 ? answer(200, R"({"id":41,"duplicate":true})")
                          : answer(202, R"({"dropped":true})");
   });
   auto c = open(server);
   const auto duplicate = c.push({.kind = "a"});
-  EXPECT_EQ(duplicate->what, push_receipt::fate::duplicate);
+  EXPECT_EQ(duplicate->outcome, push_receipt::fate::duplicate);
   EXPECT_EQ(duplicate->id, 41U);
-  EXPECT_EQ(c.push({.kind = "a"})->what, push_receipt::fate::dropped);
+  EXPECT_EQ(c.push({.kind = "a"})->outcome, push_receipt::fate::dropped);
 }
 
 TEST(Client, PushesManyAndReadsOneResultForEach) {
@@ -81,7 +81,7 @@ TEST(Client, PushesManyAndReadsOneResultForEach) {
   EXPECT_TRUE(c.push_many({}).empty());
 }
 
-TEST(Client, GivesEveryOneOfManyTheErrorOfTheWhole) {
+TEST(Client, ReturnsTheErrorOfTheWholeForEachOfMany) {
   const scripted_server server([](const received& r) {
     return r.number == 1 ? problem(error_code::disk_full, 507, "no room")
                          : answer(200, R"({"accepted":1,"results":[{"id":1}]})");
@@ -93,7 +93,8 @@ TEST(Client, GivesEveryOneOfManyTheErrorOfTheWhole) {
   const auto short_answer = c.push_many({{.kind = "a"}, {.kind = "b"}});
   ASSERT_EQ(short_answer.size(), 2U);
   EXPECT_EQ(short_answer[1].error().code, error_code::unavailable);
-  EXPECT_NE(short_answer[1].error().message.find("it answered for 1 of 2"), std::string::npos);
+  EXPECT_NE(short_answer[1].error().message.find("the response has results for 1 of 2 items"),
+            std::string::npos);
 }
 
 TEST(Client, LeasesExtendsAcksFailsAndReleases) {
@@ -122,13 +123,13 @@ TEST(Client, LeasesExtendsAcksFailsAndReleases) {
   ASSERT_EQ(leased->size(), 1U);
   EXPECT_EQ(leased->front().ref(), (lease_ref{7, 99}));
   EXPECT_EQ(leased->front().attempt, 2U);
-  EXPECT_EQ(leased->front().it->spec.args, payload{"[1]"});
-  const auto asked = json::read<json::lease_call>(server.requests().at(0).body).value();
-  EXPECT_EQ(asked.what.queues, (std::vector<std::string>{"q", "r"}));
-  EXPECT_EQ(asked.what.max, 5U);
-  EXPECT_EQ(asked.what.worker, "w1");
-  EXPECT_EQ(asked.what.lease_for, 10s);
-  EXPECT_EQ(asked.wait, 30s);
+  EXPECT_EQ(leased->front().job->spec.args, payload{"[1]"});
+  const auto call = json::read<json::lease_call>(server.requests().at(0).body).value();
+  EXPECT_EQ(call.request.queues, (std::vector<std::string>{"q", "r"}));
+  EXPECT_EQ(call.request.max, 5U);
+  EXPECT_EQ(call.request.worker, "w1");
+  EXPECT_EQ(call.request.lease_for, 10s);
+  EXPECT_EQ(call.wait, 30s);
 
   EXPECT_TRUE(c.extend({7, 99}, 5s)->cancelled);
   EXPECT_TRUE(c.ack({7, 99}, payload{"\xFF", content_type::bytes}));
@@ -136,7 +137,7 @@ TEST(Client, LeasesExtendsAcksFailsAndReleases) {
             (payload{"\xFF", content_type::bytes}));
   EXPECT_EQ(c.fail({7, 99}, {.type = "t", .message = "m"})->state, job_state::retrying);
   EXPECT_TRUE(c.release({7, 99}, {.delay = 5s}));
-  EXPECT_EQ(json::read<json::release_call>(server.requests().back().body)->how.delay, 5s);
+  EXPECT_EQ(json::read<json::release_call>(server.requests().back().body)->release.delay, 5s);
   const auto acked =
       c.ack_many({{.lease = {7, 99}, .result = {}}, {.lease = {8, 1}, .result = {}}});
   ASSERT_EQ(acked.size(), 2U);
@@ -144,7 +145,7 @@ TEST(Client, LeasesExtendsAcksFailsAndReleases) {
   EXPECT_EQ(acked[1].error().code, error_code::lease_lost);
 }
 
-TEST(Client, AsksAboutJobsAndQueues) {
+TEST(Client, QueriesJobsAndQueues) {
   const std::string job = R"({"id":7,"queue":"q","kind":"k","args":1,"state":"done"})";
   const scripted_server server([&](const received& r) -> reply_bytes {
     if (r.target == "/v1/jobs/7" && r.method == "DELETE") return answer(204, "");
@@ -180,7 +181,7 @@ TEST(Client, AsksAboutJobsAndQueues) {
   EXPECT_EQ(c.stats()->pushed, 11U);
 }
 
-TEST(Client, SaysWhetherTheServerTakesPushes) {
+TEST(Client, ReportsWhetherTheServerAcceptsPushes) {
   const scripted_server server([](const received& r) {
     return r.number == 1 ? answer(200, R"({"status":"ok"})")
                          : problem(error_code::disk_full, 503, "the disk is full");
@@ -194,8 +195,8 @@ TEST(Client, SaysWhetherTheServerTakesPushes) {
   EXPECT_EQ(full->reason, "the disk is full");
 }
 
-TEST(Client, TurnsLeaseTimesIntoItsOwn) {
-  manual_time time;  // 2026-01-01T00:00:00Z; the server believes that it is an hour later
+TEST(Client, ConvertsLeaseTimesToItsOwnClock) {
+  manual_time time;  // 2026-01-01T00:00:00Z; the server's clock is an hour ahead
   const scripted_server server([](const received&) {
     return answer(200, R"({"leased_until":"2026-01-01T01:01:00.000Z"})",
                   "Date: Thu, 01 Jan 2026 01:00:00 GMT\r\n");
@@ -206,7 +207,7 @@ TEST(Client, TurnsLeaseTimesIntoItsOwn) {
 
 // ---- errors
 
-TEST(Client, GivesTheServersErrorsAsTheyAre) {
+TEST(Client, ReturnsTheServersErrorsUnchanged) {
   constexpr error_code all[] = {
       error_code::invalid,    error_code::too_large,     error_code::not_found,
       error_code::duplicate,  error_code::wrong_state,   error_code::lease_lost,
@@ -226,7 +227,7 @@ TEST(Client, GivesTheServersErrorsAsTheyAre) {
   }
 }
 
-TEST(Client, CallsNonsenseUnavailableAndSaysWhat) {
+TEST(Client, ReportsAnInvalidResponseAsUnavailable) {
   const std::vector<reply_bytes> nonsense = {
       answer(200, "<html>hello</html>"),    answer(200, ""),
       answer(500, "Internal Server Error"), answer(200, R"({"id":"seven"})"),
@@ -245,7 +246,7 @@ TEST(Client, CallsNonsenseUnavailableAndSaysWhat) {
   }
 }
 
-TEST(Client, NamesTheUrlAndTheCauseWhenThereIsNoServer) {
+TEST(Client, NamesTheUrlAndTheCauseWithoutAServer) {
   std::string url;
   {
     const scripted_server server([](const received&) { return testing::no_answer(); });
@@ -259,7 +260,7 @@ TEST(Client, NamesTheUrlAndTheCauseWhenThereIsNoServer) {
             "the job server at " + url + ": cannot connect: Connection refused");
 }
 
-TEST(Client, RefusesAnAnswerThatIsTooLarge) {
+TEST(Client, RejectsAResponseThatIsTooLarge) {
   const scripted_server server(
       [](const received&) { return answer(200, std::string(10'000, ' ')); });
   auto c = open(server, {.answer_bytes_max = 1000});
@@ -269,20 +270,20 @@ TEST(Client, RefusesAnAnswerThatIsTooLarge) {
   EXPECT_NE(got.error().message.find("body limit"), std::string::npos) << got.error().message;
 }
 
-TEST(Client, TakesUrlsThatItCanUseAndSaysWhatIsWrongWithOthers) {
+TEST(Client, AcceptsValidUrlsAndReportsInvalidOnes) {
   EXPECT_EQ(client::open({.url = "http://jobs.internal/behind/"})->url(),
             "http://jobs.internal/behind");
   EXPECT_EQ(client::open({.url = "http://[::1]:7433"})->url(), "http://[::1]:7433");
   const std::pair<const char*, const char*> wrong[] = {
       {"ftp://jobs.internal", "http:// or https://"},
       {"jobs.internal:7433", "does not begin with http://"},
-      {"http://", "names no host"},
-      {"http://:80", "names no host"},
+      {"http://", "has no host"},
+      {"http://:80", "has no host"},
       {"http://a:0", "port is not a number"},
       {"http://a:65536", "port is not a number"},
       {"http://a:", "port is not a number"},
       {"http://a:80x", "port is not a number"},
-      {"http://::1:80", "IPv6 address stands in brackets"},
+      {"http://::1:80", "IPv6 address needs brackets"},
       {"http://me:secret@a", "user name"},
       {"http://a/?x=1", "query"},
       {"http://a b", "white space"},

@@ -1,4 +1,4 @@
-// The client with a server that has TLS and asks for tokens: whom it believes, and whom not.
+// The client with a server that has TLS and requires tokens: trusted and untrusted certificates.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -56,13 +56,13 @@ TEST_F(ClientTls, PushesAndWorksOverHttps) {
   ASSERT_TRUE(pushed) << pushed.error().message;
   const auto leased = c.lease({});
   ASSERT_TRUE(leased) << leased.error().message;
-  EXPECT_EQ(leased->front().it->spec.args.data, args);
+  EXPECT_EQ(leased->front().job->spec.args.data, args);
   EXPECT_TRUE(c.ack(leased->front().ref()));
   for (int i = 0; i < 50; ++i) ASSERT_TRUE(c.queues());
   EXPECT_EQ(server_->connections(), 1U) << "one connection, kept";
 }
 
-TEST_F(ClientTls, TakesAnAddressThatTheCertificateIsFor) {
+TEST_F(ClientTls, AcceptsAnAddressInTheCertificate) {
   serve();
   client_options o = options();
   o.url = url("127.0.0.1");
@@ -78,32 +78,32 @@ TEST_F(ClientTls, EndsAtItsLimits) {
   EXPECT_TRUE(c.queues());
 }
 
-TEST_F(ClientTls, DoesNotBelieveACertificateThatNobodySigned) {
+TEST_F(ClientTls, RejectsAnUnsignedCertificate) {
   serve();
   client_options o = options();
   o.ca_file.clear();
   const std::string why = failure(std::move(o));
-  EXPECT_NE(why.find("not accepted"), std::string::npos) << why;
+  EXPECT_NE(why.find("not trusted"), std::string::npos) << why;
   EXPECT_NE(why.find("SLUICE_CA_FILE"), std::string::npos) << why;
 }
 
-TEST_F(ClientTls, DoesNotBelieveACertificateForAnotherHost) {
+TEST_F(ClientTls, RejectsACertificateForAnotherHost) {
   serve({.names = "DNS:other.example"});
   const std::string why = failure(options());
-  EXPECT_NE(why.find("not accepted"), std::string::npos) << why;
+  EXPECT_NE(why.find("not trusted"), std::string::npos) << why;
   EXPECT_NE(why.find("not for localhost"), std::string::npos) << why;
   client_options o = options();
   o.url = url("127.0.0.1");
   EXPECT_NE(failure(std::move(o)).find("not for 127.0.0.1"), std::string::npos);
 }
 
-TEST_F(ClientTls, DoesNotBelieveACertificateThatIsOver) {
+TEST_F(ClientTls, RejectsAnExpiredCertificate) {
   serve({.valid_from_seconds = -7200, .valid_until_seconds = -3600});
   const std::string why = failure(options());
   EXPECT_NE(why.find("expired"), std::string::npos) << why;
 }
 
-TEST_F(ClientTls, SaysWhenTheServerSpeaksNoTls) {
+TEST_F(ClientTls, ReportsAServerWithoutTls) {
   testing::scripted_server plain(
       [](const testing::received&) { return testing::answer(200, "{}"); });
   serve();
@@ -113,7 +113,7 @@ TEST_F(ClientTls, SaysWhenTheServerSpeaksNoTls) {
   EXPECT_NE(why.find("TLS"), std::string::npos) << why;
 }
 
-TEST_F(ClientTls, SaysWhenTheServerWantsTls) {
+TEST_F(ClientTls, ReportsAServerWithTls) {
   serve();
   client c = client::open({.url = url("localhost", "http")}).value();
   const auto queues = c.queues();
@@ -121,7 +121,7 @@ TEST_F(ClientTls, SaysWhenTheServerWantsTls) {
   EXPECT_NE(queues.error().message.find("https://"), std::string::npos) << queues.error().message;
 }
 
-TEST_F(ClientTls, NamesAFileOfAuthoritiesThatIsNone) {
+TEST_F(ClientTls, NamesAnInvalidFileOfAuthorities) {
   const auto none = client::open({.url = "https://localhost", .ca_file = folder_.file("none")});
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().code, error_code::invalid);
@@ -157,7 +157,7 @@ TEST_F(ClientTls, TakesTokenAndAuthoritiesFromTheEnvironment) {
   ::unsetenv("SLUICE_CA_FILE");
 }
 
-TEST(ClientToken, IsRefusedWhenItCouldNotStandInAHeader) {
+TEST(ClientToken, IsRejectedIfInvalidInAHeader) {
   for (const char* bad : {"a b", "a\r\nX: y", "a\n", "\x01"}) {
     const auto opened = client::open({.url = "http://localhost", .token = bad});
     ASSERT_FALSE(opened) << bad;

@@ -55,17 +55,17 @@ detail::outgoing_options outgoing_of(const deliverer_options& o) {
 
 }  // namespace
 
-std::string_view to_string(delivery_event::what kind) noexcept {
+std::string_view to_string(delivery_event::event_kind kind) noexcept {
   switch (kind) {
-    case delivery_event::what::paused:
+    case delivery_event::event_kind::paused:
       return "paused";
-    case delivery_event::what::resumed:
+    case delivery_event::event_kind::resumed:
       return "resumed";
-    case delivery_event::what::not_allowed:
+    case delivery_event::event_kind::not_allowed:
       return "not_allowed";
-    case delivery_event::what::result_dropped:
+    case delivery_event::event_kind::result_dropped:
       return "result_dropped";
-    case delivery_event::what::lost:
+    case delivery_event::event_kind::lost:
       return "lost";
   }
   return "unknown";
@@ -98,7 +98,7 @@ class deliverer::impl {
   void close() {
     loop_.post([this] { courier_->close(); });
   }
-  status drained(const wait_limits& limits) { return courier_->over().wait_within(limits); }
+  status drained(const wait_limits& limits) { return courier_->finished().wait(limits); }
 
   status stop(const wait_limits& finish_within) {
     if (courier_ == nullptr) return status::ok;
@@ -106,8 +106,8 @@ class deliverer::impl {
     const status finished = drained(finish_within);
     const std::lock_guard one_at_a_time(ending_);
     if (ended_) return finished;
-    loop_.post([this] { courier_->cut_off(); });
-    courier_->over().wait();
+    loop_.post([this] { courier_->cancel_all(); });
+    courier_->finished().wait();
     loop_.end();
     ended_ = true;
     return finished;
@@ -124,15 +124,15 @@ class deliverer::impl {
   bool ended_ = false;  // protected by ending_
 };
 
-deliverer::deliverer(std::unique_ptr<impl> it) : impl_(std::move(it)) {}
+deliverer::deliverer(std::unique_ptr<impl> p) : impl_(std::move(p)) {}
 deliverer::~deliverer() = default;
 
 result<std::unique_ptr<deliverer>> deliverer::open(engine& jobs, options o) {
   if (o.time == nullptr) o.time = &real_time();
   if (auto valid = validate(o); !valid) return valid.error();
-  auto it = std::make_unique<impl>(std::move(o));
-  if (auto started = it->start(jobs); !started) return started.error();
-  return std::unique_ptr<deliverer>(new deliverer(std::move(it)));
+  auto p = std::make_unique<impl>(std::move(o));
+  if (auto started = p->start(jobs); !started) return started.error();
+  return std::unique_ptr<deliverer>(new deliverer(std::move(p)));
 }
 
 void deliverer::refresh() {

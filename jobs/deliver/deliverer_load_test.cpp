@@ -1,4 +1,4 @@
-// How many at a time, and what a receiver or a disk that fails costs.
+// Concurrency, and the cost of a failing receiver or disk.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -14,7 +14,7 @@ using namespace sluice::jobs::testing;
 
 class deliverer_load_test : public delivery_words {
  protected:
-  // Answers, but not before `go`.
+  // Replies after `go`.
   receiver::script held(int status = 200) {
     return [this, status](const received&) {
       go.wait();
@@ -24,73 +24,73 @@ class deliverer_load_test : public delivery_words {
   event go;
 };
 
-// ---- how many
+// ---- concurrency
 
 TEST_F(deliverer_load_test, NeverMoreAtATimeThanTheConcurrency) {
-  receiver to(held());
-  deliver_to(to, 3);
+  receiver endpoint(held());
+  deliver_to(endpoint, 3);
   const ids all = push_some(40, {.keep_for = 1h});
-  to.await(3);
+  endpoint.await(3);
   settle();
-  EXPECT_EQ(counts().running, 3U);  // no more are leased than are sent
+  EXPECT_EQ(counts().running, 3U);  // a job is leased only to be sent
   EXPECT_EQ(stats_of().in_flight, 3U);
   go.set();
   for (const job_id id : all) EXPECT_EQ(ended(id).state, job_state::done);
-  EXPECT_EQ(to.most_under_way(), 3);
-  EXPECT_EQ(to.requests().size(), 40U);
-  EXPECT_LE(to.connections(), 3);
+  EXPECT_EQ(endpoint.most_under_way(), 3);
+  EXPECT_EQ(endpoint.requests().size(), 40U);
+  EXPECT_LE(endpoint.connections(), 3);
   eventually([&] { return stats_of().delivered == 40; });
   EXPECT_EQ(stats_of().in_flight, 0U);
 }
 
-TEST_F(deliverer_load_test, ManyTargetsShareTheirBoundInTurn) {
+TEST_F(deliverer_load_test, ManyTargetsShareTheSlotsInTurn) {
   posting.requests_max = 4;
-  receiver to([](const received&) { return answer(200); });
-  allow({&to});
+  receiver endpoint([](const received&) { return answer(200); });
+  allow({&endpoint});
   ids all;
   for (const char* const queue : {"a", "b", "c"}) {
     for (const job_id id : push_some(30, {.queue = queue, .keep_for = 1h})) all.push_back(id);
-    configure({.deliver_url = to.url(), .deliver_concurrency = 10}, queue);
+    configure({.deliver_url = endpoint.url(), .deliver_concurrency = 10}, queue);
   }
   d().refresh();
   for (const job_id id : all) EXPECT_EQ(ended(id).state, job_state::done);
-  EXPECT_LE(to.most_under_way(), 4);
-  EXPECT_EQ(to.requests().size(), all.size());
+  EXPECT_LE(endpoint.most_under_way(), 4);
+  EXPECT_EQ(endpoint.requests().size(), all.size());
 }
 
 TEST_F(deliverer_load_test, EveryJobOfABusyQueueIsPostedOnce) {
-  receiver to([](const received&) { return answer(200); });
-  deliver_to(to, 16);
+  receiver endpoint([](const received&) { return answer(200); });
+  deliver_to(endpoint, 16);
   constexpr std::size_t count = 2000;
   std::vector<job_spec> specs(count);
   for (job_spec& s : specs) s = {.kind = "k", .keep_for = 1h};
   const auto pushed = e().push_many(specs).get();
   for (const auto& p : pushed) EXPECT_EQ(ended(p->id).state, job_state::done);
   std::set<std::string> seen;
-  for (const received& r : to.requests()) seen.insert(r.header("sluice-job-id"));
+  for (const received& r : endpoint.requests()) seen.insert(r.header("sluice-job-id"));
   EXPECT_EQ(seen.size(), count);
-  EXPECT_EQ(to.requests().size(), count);
-  EXPECT_LE(to.connections(), 16);
+  EXPECT_EQ(endpoint.requests().size(), count);
+  EXPECT_LE(endpoint.connections(), 16);
 }
 
 TEST_F(deliverer_load_test, TheRateOfAQueueHoldsForItsDeliveries) {
-  receiver to([](const received&) { return answer(200); });
+  receiver endpoint([](const received&) { return answer(200); });
   configure({.rate = 10, .rate_burst = 2});
-  deliver_to(to, 8);
+  deliver_to(endpoint, 8);
   push_some(20, {.keep_for = 1h});
   eventually([&] { return counts().done == 2; });
   settle();
-  EXPECT_EQ(to.requests().size(), 2U);
+  EXPECT_EQ(endpoint.requests().size(), 2U);
   advance(100ms);
   eventually([&] { return counts().done == 3; });
   settle();
-  EXPECT_EQ(to.requests().size(), 3U);
+  EXPECT_EQ(endpoint.requests().size(), 3U);
 }
 
 TEST_F(deliverer_load_test, APausedQueueIsNotDelivered) {
-  receiver to([](const received&) { return answer(200); });
+  receiver endpoint([](const received&) { return answer(200); });
   configure({.paused = true});
-  deliver_to(to);
+  deliver_to(endpoint);
   const job_id id = push_kept();
   settle();
   EXPECT_EQ(state(id), job_state::ready);
@@ -100,54 +100,54 @@ TEST_F(deliverer_load_test, APausedQueueIsNotDelivered) {
 
 // ---- a receiver that fails
 
-TEST_F(deliverer_load_test, AReceiverThatKeepsFailingIsLeftAloneAndTriedNowAndThen) {
+TEST_F(deliverer_load_test, AReceiverThatKeepsFailingIsPausedAndProbed) {
   posting.failures_in_a_row = 3;
   std::atomic<bool> works{false};
-  receiver to([&](const received&) { return answer(works ? 200 : 500); });
-  deliver_to(to, 1);
+  receiver endpoint([&](const received&) { return answer(works ? 200 : 500); });
+  deliver_to(endpoint, 1);
   const ids all = push_some(20, {.retry = {.first = 1h}, .keep_for = 24h});
   eventually([&] { return stats_of().is_paused; });
   eventually([&] { return counts().retrying == 3; });
   settle();
-  EXPECT_EQ(to.requests().size(), 3U);  // 17 have lost no attempt
+  EXPECT_EQ(endpoint.requests().size(), 3U);  // 17 have lost no attempt
   EXPECT_EQ(counts().ready, 17U);
 
   advance(999ms);
-  EXPECT_EQ(to.requests().size(), 3U);
+  EXPECT_EQ(endpoint.requests().size(), 3U);
   advance(1ms);
-  eventually([&] { return counts().retrying == 4; });  // one that tried it
+  eventually([&] { return counts().retrying == 4; });  // the probe
   advance(1999ms);                                     // the pause has doubled
-  EXPECT_EQ(to.requests().size(), 4U);
+  EXPECT_EQ(endpoint.requests().size(), 4U);
 
   works = true;
   advance(1ms);
   eventually([&] { return counts().done == 16; });
   EXPECT_FALSE(stats_of().is_paused);
-  EXPECT_EQ(to.requests().size(), 20U);
-  EXPECT_EQ(events_of(delivery_event::what::paused).size(), 1U);
-  EXPECT_EQ(events_of(delivery_event::what::resumed).size(), 1U);
+  EXPECT_EQ(endpoint.requests().size(), 20U);
+  EXPECT_EQ(events_of(delivery_event::event_kind::paused).size(), 1U);
+  EXPECT_EQ(events_of(delivery_event::event_kind::resumed).size(), 1U);
 }
 
-TEST_F(deliverer_load_test, WhatIsUnderWayWhenItPausesIsAllThatFails) {
+TEST_F(deliverer_load_test, OnlyRequestsInProgressAtThePauseFail) {
   posting.failures_in_a_row = 2;
-  receiver to(held(500));
-  deliver_to(to, 8);
+  receiver endpoint(held(500));
+  deliver_to(endpoint, 8);
   push_some(100, {.retry = {.first = 1h}});
-  to.await(8);
+  endpoint.await(8);
   go.set();
-  // And what took the place of the first failure, before there was a second in a row.
+  // And the request that followed the first failure, before the second in a row.
   eventually([&] { return stats_of().is_paused && stats_of().failed >= 8; });
   eventually([&] { return stats_of().in_flight == 0 && counts().running == 0; });
-  EXPECT_LE(to.requests().size(), 9U);
+  EXPECT_LE(endpoint.requests().size(), 9U);
   EXPECT_GE(counts().ready, 91U);
 }
 
 TEST_F(deliverer_load_test, RetryAfterOfABusyReceiverPausesItsQueue) {
   std::atomic<bool> is_busy{true};
-  receiver to([&](const received&) {
+  receiver endpoint([&](const received&) {
     return is_busy ? answer(429, "", "Retry-After: 20\r\n") : answer(200);
   });
-  deliver_to(to, 1);
+  deliver_to(endpoint, 1);
   const job_id first = push_kept({.kind = "first"});
   EXPECT_EQ(retrying(first).due_at, time.now() + 20s);
   eventually([&] { return stats_of().is_paused; });
@@ -162,12 +162,12 @@ TEST_F(deliverer_load_test, RetryAfterOfABusyReceiverPausesItsQueue) {
 
 TEST_F(deliverer_load_test, OneBadJobDoesNotPauseItsReceiver) {
   posting.failures_in_a_row = 2;
-  receiver to(
+  receiver endpoint(
       [](const received& r) { return answer(r.header("sluice-kind") == "bad" ? 422 : 200); });
-  deliver_to(to, 1);
+  deliver_to(endpoint, 1);
   for (const job_id id : push_some(10, {.kind = "bad", .keep_for = 1h})) ended(id);
   EXPECT_EQ(ended(push_kept()).state, job_state::done);
-  EXPECT_TRUE(events_of(delivery_event::what::paused).empty());
+  EXPECT_TRUE(events_of(delivery_event::event_kind::paused).empty());
 }
 
 TEST_F(deliverer_load_test, ReceiversDoNotPauseForOneAnother) {
@@ -184,11 +184,11 @@ TEST_F(deliverer_load_test, ReceiversDoNotPauseForOneAnother) {
 
 // ---- when the disk fails
 
-TEST_F(deliverer_load_test, WhatWasDoneIsToldUntilItIsStoredAndNotPostedAgain) {
-  receiver to(held());
-  deliver_to(to);
+TEST_F(deliverer_load_test, OutcomesAreReportedUntilStoredAndNotPostedAgain) {
+  receiver endpoint(held());
+  deliver_to(endpoint);
   const job_id id = push_kept();
-  to.await(1);
+  endpoint.await(1);
   drive.fails(error_code::io_error);
   go.set();
   eventually([&] { return e().stats().commit_errors > 0; });
@@ -198,21 +198,21 @@ TEST_F(deliverer_load_test, WhatWasDoneIsToldUntilItIsStoredAndNotPostedAgain) {
              "the word about it to be put off");
   time.advance(soon);
   eventually([&] { return state(id) == job_state::done; });
-  EXPECT_EQ(to.requests().size(), 1U);
+  EXPECT_EQ(endpoint.requests().size(), 1U);
   eventually([&] { return stats_of().delivered == 1; });
 }
 
-TEST_F(deliverer_load_test, StopsThoughTheDiskFails) {
-  receiver to(held());
-  deliver_to(to);
+TEST_F(deliverer_load_test, StopsWhileTheDiskFails) {
+  receiver endpoint(held());
+  deliver_to(endpoint);
   const job_id id = push_kept();
-  to.await(1);
+  endpoint.await(1);
   drive.fails(error_code::io_error);
   go.set();
   eventually([&] { return e().stats().commit_errors > 0; });
   EXPECT_FALSE(d().stop(deadline::after(0s)));
   EXPECT_EQ(stats_of().lost, 1U);
-  EXPECT_EQ(events_of(delivery_event::what::lost).at(0).job, id);
+  EXPECT_EQ(events_of(delivery_event::event_kind::lost).at(0).job, id);
 }
 
 }  // namespace

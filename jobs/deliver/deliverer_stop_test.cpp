@@ -1,4 +1,4 @@
-// The end of a deliverer, with requests under way.
+// The end of a deliverer, with requests in progress.
 #include <gtest/gtest.h>
 
 #include <future>
@@ -13,7 +13,7 @@ using namespace sluice::jobs::testing;
 
 class deliverer_stop_test : public delivery_words {
  protected:
-  // Answers, but not before `go`.
+  // Replies after `go`.
   receiver::script held() {
     return [this](const received&) {
       go.wait();
@@ -23,53 +23,53 @@ class deliverer_stop_test : public delivery_words {
   event go;
 };
 
-TEST_F(deliverer_stop_test, StopLetsRequestsFinish) {
-  receiver to(held());
-  deliver_to(to, 2);
+TEST_F(deliverer_stop_test, StopWaitsForRequests) {
+  receiver endpoint(held());
+  deliver_to(endpoint, 2);
   const ids all = push_some(5, {.keep_for = 1h});
-  to.await(2);
+  endpoint.await(2);
   d().close();
   auto stopping = std::async(std::launch::async, [&] { return d().stop(); });
   go.set();
   EXPECT_TRUE(stopping.get());
   EXPECT_EQ(counts().done, 2U);
   EXPECT_EQ(counts().ready, 3U);
-  EXPECT_EQ(to.requests().size(), 2U);
+  EXPECT_EQ(endpoint.requests().size(), 2U);
 }
 
-TEST_F(deliverer_stop_test, StopCutsOffWhatDoesNotFinishAndGivesItBack) {
-  receiver to(held());
-  deliver_to(to, 2);
+TEST_F(deliverer_stop_test, StopCancelsUnfinishedRequestsAndReleasesTheirJobs) {
+  receiver endpoint(held());
+  deliver_to(endpoint, 2);
   const ids all = push_some(5);
-  to.await(2);
+  endpoint.await(2);
   EXPECT_EQ(d().stop(deadline::after(1ms)), status::timed_out);
   settle();
   EXPECT_EQ(counts().ready, 5U);
   EXPECT_EQ(counts().running, 0U);
   for (const job_id id : all) EXPECT_EQ(get(id).attempts, 0U);
   EXPECT_EQ(stats_of().given_back, 2U);
-  EXPECT_TRUE(d().stop());  // again
+  EXPECT_TRUE(d().stop());  // a second time
   go.set();
 }
 
-TEST_F(deliverer_stop_test, CloseLeasesNoMore) {
-  receiver to(held());
-  deliver_to(to, 1);
+TEST_F(deliverer_stop_test, CloseStopsLeasing) {
+  receiver endpoint(held());
+  deliver_to(endpoint, 1);
   push_some(3);
-  to.await(1);
+  endpoint.await(1);
   d().close();
   EXPECT_EQ(d().drained(deadline::after(0s)), status::timed_out);
   go.set();
   EXPECT_TRUE(d().drained());
-  EXPECT_EQ(to.requests().size(), 1U);
+  EXPECT_EQ(endpoint.requests().size(), 1U);
   EXPECT_EQ(counts().ready, 2U);
 }
 
-TEST_F(deliverer_stop_test, AnEngineThatClosesEndsTheLeasing) {
-  receiver to(held());
-  deliver_to(to, 1);
+TEST_F(deliverer_stop_test, AClosedEngineEndsTheLeasing) {
+  receiver endpoint(held());
+  deliver_to(endpoint, 1);
   const ids all = push_some(2, {.keep_for = 1h});
-  to.await(1);
+  endpoint.await(1);
   e().close();
   go.set();
   EXPECT_TRUE(d().drained());
@@ -77,11 +77,11 @@ TEST_F(deliverer_stop_test, AnEngineThatClosesEndsTheLeasing) {
   EXPECT_EQ(state(all[1]), job_state::ready);
 }
 
-TEST_F(deliverer_stop_test, DestroyedWithRequestsUnderWay) {
-  receiver to(held());
-  deliver_to(to, 4);
+TEST_F(deliverer_stop_test, DestroyedWithRequestsInProgress) {
+  receiver endpoint(held());
+  deliver_to(endpoint, 4);
   push_some(10);
-  to.await(4);
+  endpoint.await(4);
   posts.reset();
   settle();
   EXPECT_EQ(counts().ready, 10U);

@@ -1,4 +1,4 @@
-// What is posted, and what becomes of a job by the answer.
+// Posted requests, and outcomes by response.
 #include "jobs/deliver/deliverer.hpp"
 
 #include <gtest/gtest.h>
@@ -16,12 +16,12 @@ using namespace sluice::jobs::testing;
 class deliverer_test : public delivery_words {};
 
 TEST_F(deliverer_test, PostsTheJobWithItsHeaders) {
-  receiver to([](const received&) { return answer(200); });
-  deliver_to(to);
+  receiver endpoint([](const received&) { return answer(200); });
+  deliver_to(endpoint);
   const job_id id = push_kept(
       {.kind = "mail", .args = {R"({"to":"ada","n":1.10})"}, .metadata = R"({"trace":"x"})"});
   EXPECT_EQ(ended(id).state, job_state::done);
-  const received came = to.requests().at(0);
+  const received came = endpoint.requests().at(0);
   const std::string number = std::to_string(id);
   EXPECT_EQ(came.method, "POST");
   EXPECT_EQ(came.target, "/in");
@@ -40,29 +40,29 @@ TEST_F(deliverer_test, PostsTheJobWithItsHeaders) {
 }
 
 TEST_F(deliverer_test, PostsBytesAsBase64AndNoArgumentsAsNone) {
-  receiver to([](const received&) { return answer(200); });
-  deliver_to(to, 1);
+  receiver endpoint([](const received&) { return answer(200); });
+  deliver_to(endpoint, 1);
   ended(push_kept({.args = {std::string("\0\xFF", 2), content_type::bytes}}));
   ended(push_kept({}));
-  EXPECT_NE(to.requests().at(0).body.find(R"("args_base64":"AP8=")"), std::string::npos);
-  EXPECT_EQ(to.requests().at(1).body.find("args"), std::string::npos);
+  EXPECT_NE(endpoint.requests().at(0).body.find(R"("args_base64":"AP8=")"), std::string::npos);
+  EXPECT_EQ(endpoint.requests().at(1).body.find("args"), std::string::npos);
 }
 
 TEST_F(deliverer_test, AKindCannotAddAHeader) {
-  receiver to([](const received&) { return answer(200); });
-  deliver_to(to);
+  receiver endpoint([](const received&) { return answer(200); });
+  deliver_to(endpoint);
   ended(push_kept({.kind = "a\r\nX-Evil: 1\r\n\r\nüb 100%"}));
-  const received came = to.requests().at(0);
+  const received came = endpoint.requests().at(0);
   EXPECT_EQ(came.header("x-evil"), "");
   EXPECT_EQ(came.header("sluice-kind"), "a%0D%0AX-Evil: 1%0D%0A%0D%0A%C3%BCb 100%25");
 }
 
 TEST_F(deliverer_test, TheReceiverCanVerifyTheSignature) {
   posting.secrets = {"the-newer-of-two-secrets", "the-older-of-two-secrets"};
-  receiver to([](const received&) { return answer(200); });
-  deliver_to(to);
+  receiver endpoint([](const received&) { return answer(200); });
+  deliver_to(endpoint);
   ended(push_kept({.args = {R"({"amount":7})"}}));
-  const received came = to.requests().at(0);
+  const received came = endpoint.requests().at(0);
   for (const std::string& secret : posting.secrets) {
     const auto fine =
         verify_signature(came.header("sluice-signature"), came.body, {secret}, time.now());
@@ -74,11 +74,11 @@ TEST_F(deliverer_test, TheReceiverCanVerifyTheSignature) {
 
 // ---- 2xx
 
-TEST_F(deliverer_test, AJsonAnswerIsTheResult) {
-  receiver to([](const received&) {
+TEST_F(deliverer_test, AJsonResponseIsTheResult) {
+  receiver endpoint([](const received&) {
     return answer(201, " {\"n\": 1.10}\n", "Content-Type: Application/JSON; charset=utf-8\r\n");
   });
-  deliver_to(to);
+  deliver_to(endpoint);
   const job was = ended(push_kept());
   EXPECT_EQ(was.state, job_state::done);
   ASSERT_TRUE(was.result);
@@ -86,51 +86,51 @@ TEST_F(deliverer_test, AJsonAnswerIsTheResult) {
   eventually([&] { return stats_of().delivered == 1; });
 }
 
-TEST_F(deliverer_test, AnyOtherGoodAnswerIsDoneWithoutAResult) {
-  receiver to([](const received& r) {
+TEST_F(deliverer_test, AnyOther2xxResponseIsDoneWithoutAResult) {
+  receiver endpoint([](const received& r) {
     if (r.header("sluice-kind") == "empty") return json_answer(200, "");
     if (r.header("sluice-kind") == "none") return answer(204);
     return answer(202, "thank you", "Content-Type: text/plain\r\n");
   });
-  deliver_to(to);
+  deliver_to(endpoint);
   for (const char* const kind : {"empty", "none", "text"}) {
     const job was = ended(push_kept({.kind = kind}));
     EXPECT_EQ(was.state, job_state::done) << kind;
     EXPECT_FALSE(was.result) << kind;
   }
-  EXPECT_TRUE(events_of(delivery_event::what::result_dropped).empty());
+  EXPECT_TRUE(events_of(delivery_event::event_kind::result_dropped).empty());
 }
 
-TEST_F(deliverer_test, AResultThatCannotBeKeptIsSaidAndTheJobDone) {
+TEST_F(deliverer_test, AResultThatCannotBeStoredIsReportedAndTheJobDone) {
   posting.answer_bytes_max = 100;
-  receiver to([](const received& r) {
+  receiver endpoint([](const received& r) {
     return json_answer(
         200, r.header("sluice-kind") == "bad" ? "{oops" : "\"" + std::string(200, 'x') + "\"");
   });
-  deliver_to(to, 1);
+  deliver_to(endpoint, 1);
   for (const char* const kind : {"bad", "large"}) {
     const job was = ended(push_kept({.kind = kind}));
     EXPECT_EQ(was.state, job_state::done) << kind;
     EXPECT_FALSE(was.result) << kind;
   }
-  eventually([&] { return events_of(delivery_event::what::result_dropped).size() == 2; });
-  EXPECT_NE(events_of(delivery_event::what::result_dropped)[0].message.find("not JSON"),
+  eventually([&] { return events_of(delivery_event::event_kind::result_dropped).size() == 2; });
+  EXPECT_NE(events_of(delivery_event::event_kind::result_dropped)[0].message.find("not JSON"),
             std::string::npos);
-  EXPECT_NE(events_of(delivery_event::what::result_dropped)[1].message.find("100 bytes"),
+  EXPECT_NE(events_of(delivery_event::event_kind::result_dropped)[1].message.find("100 bytes"),
             std::string::npos);
 }
 
-// ---- tried again
+// ---- retries
 
 class retried_status_test : public delivery_words, public ::testing::WithParamInterface<int> {};
 
-TEST_P(retried_status_test, IsTriedAgain) {
-  receiver to([](const received&) { return answer(GetParam(), " out of paper\n"); });
-  deliver_to(to);
+TEST_P(retried_status_test, IsRetried) {
+  receiver endpoint([](const received&) { return answer(GetParam(), " out of paper\n"); });
+  deliver_to(endpoint);
   const job was = retrying(push_kept());
   ASSERT_EQ(was.errors.size(), 1U);
   EXPECT_EQ(was.errors[0].type, "http_" + std::to_string(GetParam()));
-  EXPECT_NE(was.errors[0].message.find(to.url()), std::string::npos) << was.errors[0].message;
+  EXPECT_NE(was.errors[0].message.find(endpoint.url()), std::string::npos) << was.errors[0].message;
   EXPECT_NE(was.errors[0].message.find("answered " + std::to_string(GetParam()) + ": out of paper"),
             std::string::npos)
       << was.errors[0].message;
@@ -142,29 +142,29 @@ INSTANTIATE_TEST_SUITE_P(every, retried_status_test,
 class final_status_test : public delivery_words, public ::testing::WithParamInterface<int> {};
 
 TEST_P(final_status_test, IsDeadAtOnce) {
-  receiver to([](const received&) {
+  receiver endpoint([](const received&) {
     return answer(GetParam(), "no", "Location: http://127.0.0.1:1/x?token=secret\r\n");
   });
-  deliver_to(to);
+  deliver_to(endpoint);
   const job was = ended(push_kept());
   EXPECT_EQ(was.state, job_state::dead);
   EXPECT_EQ(was.attempts, 1U);
   EXPECT_EQ(was.errors.at(0).type, "http_" + std::to_string(GetParam()));
   EXPECT_EQ(was.errors.at(0).message.find("secret"), std::string::npos);
   eventually([&] { return stats_of().rejected == 1; });
-  EXPECT_EQ(to.requests().size(), 1U);
+  EXPECT_EQ(endpoint.requests().size(), 1U);
 }
 INSTANTIATE_TEST_SUITE_P(every, final_status_test,
                          ::testing::Values(300, 301, 302, 307, 308, 400, 401, 403, 404, 409, 410,
                                            413, 422));
 
-TEST_F(deliverer_test, ARedirectIsNotFollowedAndSaysSo) {
+TEST_F(deliverer_test, ARedirectIsNotFollowedAndIsReported) {
   receiver elsewhere([](const received&) { return answer(200); });
-  receiver to([&](const received&) {
+  receiver endpoint([&](const received&) {
     return answer(302, "", "Location: " + elsewhere.url("/in?x") + "\r\n");
   });
-  allow({&to, &elsewhere});
-  deliver_to(to);
+  allow({&endpoint, &elsewhere});
+  deliver_to(endpoint);
   const job was = ended(push_kept());
   EXPECT_NE(was.errors.at(0).message.find("not followed (to " + elsewhere.url("/in?...") + ")"),
             std::string::npos)
@@ -172,20 +172,20 @@ TEST_F(deliverer_test, ARedirectIsNotFollowedAndSaysSo) {
   EXPECT_TRUE(elsewhere.requests().empty());
 }
 
-TEST_F(deliverer_test, NoAnswerIsTriedAgainWithItsReason) {
-  receiver to([](const received& r) -> reply_bytes {
+TEST_F(deliverer_test, AMissingResponseIsRetriedWithItsReason) {
+  receiver endpoint([](const received& r) -> reply_bytes {
     if (r.header("sluice-kind") == "reset") return {"", reply_bytes::then::reset};
     if (r.header("sluice-kind") == "closed") return {"", reply_bytes::then::close};
     return {"nonsense\r\n\r\n", reply_bytes::then::close};
   });
   posting.failures_in_a_row = 100;
-  deliver_to(to);
+  deliver_to(endpoint);
   EXPECT_EQ(retrying(push_kept({.kind = "reset"})).errors.at(0).type, "connection_lost");
   EXPECT_EQ(retrying(push_kept({.kind = "closed"})).errors.at(0).type, "connection_lost");
   EXPECT_EQ(retrying(push_kept({.kind = "garbage"})).errors.at(0).type, "bad_answer");
 }
 
-TEST_F(deliverer_test, NobodyListeningIsTriedAgain) {
+TEST_F(deliverer_test, ARefusedConnectionIsRetried) {
   std::string url;
   {
     url = receiver([](const received&) { return answer(200); }).url();
@@ -197,79 +197,79 @@ TEST_F(deliverer_test, NobodyListeningIsTriedAgain) {
   EXPECT_NE(was.errors.at(0).message.find(url + ": cannot connect"), std::string::npos);
 }
 
-TEST_F(deliverer_test, ASlowAnswerIsTriedAgainAfterTheTimeout) {
-  receiver to([](const received&) -> reply_bytes {
+TEST_F(deliverer_test, ASlowResponseIsRetriedAfterTheTimeout) {
+  receiver endpoint([](const received&) -> reply_bytes {
     return {"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc"};
   });
-  deliver_to(to, 1, 5s);
+  deliver_to(endpoint, 1, 5s);
   const job_id id = push_kept();
-  to.await(1);
+  endpoint.await(1);
   time.advance(5s);
   EXPECT_EQ(retrying(id).errors.at(0).type, "timed_out");
 }
 
-TEST_F(deliverer_test, TheTimeLimitOfAJobCountsIfItIsShorter) {
+TEST_F(deliverer_test, TheTimeLimitOfAJobAppliesIfShorter) {
   event go;
-  receiver to([&](const received&) {
+  receiver endpoint([&](const received&) {
     go.wait();
     return answer(200);
   });
-  deliver_to(to, 1, 30s);
+  deliver_to(endpoint, 1, 30s);
   const job_id id = push_kept({.time_limit = 2s});
-  to.await(1);
+  endpoint.await(1);
   time.advance(2s);
   EXPECT_EQ(retrying(id).errors.at(0).type, "timed_out");
   go.set();
 }
 
-TEST_F(deliverer_test, RetryAfterSaysWhenItIsTriedAgain) {
-  receiver to([](const received& r) {
-    // The clock stands still at 2026-01-01T00:00:00Z.
+TEST_F(deliverer_test, RetryAfterSetsTheTimeOfTheRetry) {
+  receiver endpoint([](const received& r) {
+    // The manual clock is at 2026-01-01T00:00:00Z.
     return answer(r.header("sluice-kind") == "date" ? 500 : 502, "",
                   r.header("sluice-kind") == "date"
                       ? "Retry-After: Thu, 01 Jan 2026 00:01:40 GMT\r\n"
                       : "Retry-After: 7\r\n");
   });
-  deliver_to(to);
+  deliver_to(endpoint);
   EXPECT_EQ(retrying(push_kept({.kind = "seconds"})).due_at, time.now() + 7s);
   EXPECT_EQ(retrying(push_kept({.kind = "date"})).due_at, time.now() + 100s);
 }
 
 TEST_F(deliverer_test, TheLastAttemptIsDead) {
-  receiver to([](const received&) { return answer(500); });
-  deliver_to(to);
+  receiver endpoint([](const received&) { return answer(500); });
+  deliver_to(endpoint);
   const job was = ended(push_kept({.retry = {.attempts_max = 1}}));
   EXPECT_EQ(was.state, job_state::dead);
 }
 
 TEST_F(deliverer_test, AnAttemptPostsOnce) {
-  receiver to([](const received& r) { return r.number == 2 ? no_answer() : answer(200); });
-  deliver_to(to, 1);
+  receiver endpoint([](const received& r) { return r.number == 2 ? no_answer() : answer(200); });
+  deliver_to(endpoint, 1);
   EXPECT_EQ(ended(push_kept()).state, job_state::done);
   const job lost = ended(push_kept({.retry = {.attempts_max = 1}}));
   EXPECT_EQ(lost.state, job_state::dead);
   EXPECT_EQ(lost.errors.at(0).type, "connection_lost");
-  EXPECT_EQ(to.requests().size(), 2U);
+  EXPECT_EQ(endpoint.requests().size(), 2U);
 }
 
 TEST_F(deliverer_test, ASecondAttemptHasItsNumberAndTheSameIdempotencyKey) {
-  receiver to(
+  receiver endpoint(
       [](const received& r) { return answer(r.header("sluice-attempt") == "1" ? 500 : 200); });
-  deliver_to(to);
+  deliver_to(endpoint);
   const job_id id = push_kept({.retry = {.first = 10s, .jitter = 0}});
   retrying(id);
   advance(10s);
   EXPECT_EQ(ended(id).state, job_state::done);
-  EXPECT_EQ(to.requests().at(1).header("sluice-attempt"), "2");
-  EXPECT_EQ(to.requests().at(1).header("idempotency-key"), std::to_string(id));
+  EXPECT_EQ(endpoint.requests().at(1).header("sluice-attempt"), "2");
+  EXPECT_EQ(endpoint.requests().at(1).header("idempotency-key"), std::to_string(id));
 }
 
 // ---- targets
 
-TEST_F(deliverer_test, BeginsWithTheTargetsThatAreThere) {
-  receiver to([](const received&) { return answer(200); });
-  allow({&to});
-  configure({.deliver_url = to.url()}, "posted");
+TEST_F(deliverer_test, StartsWithTheConfiguredTargets) {
+  receiver endpoint([](const received&) { return answer(200); });
+  allow({&endpoint});
+  configure({.deliver_url = endpoint.url()}, "posted");
   (void)d();
   EXPECT_EQ(ended(push_kept({.queue = "posted"})).state, job_state::done);
   const job_id other = push_kept({.queue = "workers"});
@@ -277,7 +277,7 @@ TEST_F(deliverer_test, BeginsWithTheTargetsThatAreThere) {
   EXPECT_EQ(state(other), job_state::ready);
 }
 
-TEST_F(deliverer_test, TheRulesRefuseATargetAndAWebhookAtOnce) {
+TEST_F(deliverer_test, TheRulesRejectATargetAndAWebhookAtOnce) {
   const auto rules = url_rules::parse({"https://hooks.example.com/in"}).value();
   options.check_url = [&](std::string_view url) { return rules.check(url); };
   const auto target = e().configure("q", {.deliver_url = "http://10.0.0.1/"}).get();
@@ -304,63 +304,63 @@ TEST_F(deliverer_test, RefreshAddsChangesAndRemovesTargets) {
   EXPECT_EQ(a.requests().size(), 1U);
   EXPECT_EQ(b.requests().size(), 1U);
   deliver("default", {});
-  eventually([&] { return d().stats().size() == 1; });  // the webhooks
+  eventually([&] { return d().stats().size() == 1; });  // only the webhooks
   const job_id stays = push_kept();
   settle();
   EXPECT_EQ(state(stays), job_state::ready);
 }
 
 TEST_F(deliverer_test, AQueueWhoseUrlIsNotAllowedKeepsItsJobs) {
-  receiver to([](const received&) { return answer(200); });
+  receiver endpoint([](const received&) { return answer(200); });
   const job_id id = push_kept();
-  deliver("default", {.url = to.url()});
-  eventually([&] { return events_of(delivery_event::what::not_allowed).size() == 1; });
-  EXPECT_NE(events_of(delivery_event::what::not_allowed)[0].message.find("[delivery] allow"),
+  deliver("default", {.url = endpoint.url()});
+  eventually([&] { return events_of(delivery_event::event_kind::not_allowed).size() == 1; });
+  EXPECT_NE(events_of(delivery_event::event_kind::not_allowed)[0].message.find("[delivery] allow"),
             std::string::npos);
   eventually([&] { return stats_of().is_paused; });
   settle();
   EXPECT_EQ(get(id).state, job_state::ready);
   EXPECT_EQ(get(id).attempts, 0U);
-  EXPECT_TRUE(to.requests().empty());
+  EXPECT_TRUE(endpoint.requests().empty());
 }
 
-TEST_F(deliverer_test, OtherRulesAndSecretsCountFromThenOn) {
-  receiver to([](const received&) { return answer(200); });
+TEST_F(deliverer_test, NewRulesAndSecretsApplyFromThenOn) {
+  receiver endpoint([](const received&) { return answer(200); });
   const job_id id = push_kept();
-  deliver("default", {.url = to.url()});
-  eventually([&] { return events_of(delivery_event::what::not_allowed).size() == 1; });
+  deliver("default", {.url = endpoint.url()});
+  eventually([&] { return events_of(delivery_event::event_kind::not_allowed).size() == 1; });
   const auto refused = d().update(posting.rules, {"short"});
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().message.find("secret 1"), std::string::npos);
-  allow({&to});
+  allow({&endpoint});
   const std::string secret = "a-secret-of-enough-bytes";
   EXPECT_TRUE(d().update(posting.rules, {secret}));
   EXPECT_EQ(ended(id).state, job_state::done);
-  const received came = to.requests().at(0);
+  const received came = endpoint.requests().at(0);
   EXPECT_TRUE(verify_signature(came.header("sluice-signature"), came.body, {secret}, time.now()));
   EXPECT_TRUE(d().update({}, {}));
   eventually([&] { return stats_of().is_paused; });
   const job_id stays = push_kept();
   settle();
-  // A lease that was on its way gives it back.
+  // A lease call in progress releases its job.
   eventually([&] { return state(stays) == job_state::ready; });
   EXPECT_EQ(get(stays).attempts, 0U);
-  EXPECT_EQ(to.requests().size(), 1U);
+  EXPECT_EQ(endpoint.requests().size(), 1U);
 }
 
-TEST_F(deliverer_test, ASmallerConcurrencyCountsAtOnce) {
+TEST_F(deliverer_test, ASmallerConcurrencyAppliesAtOnce) {
   event go;
-  receiver to([&](const received&) {
+  receiver endpoint([&](const received&) {
     go.wait();
     return answer(200);
   });
-  deliver_to(to, 4);
+  deliver_to(endpoint, 4);
   push_some(4, {.keep_for = 1h});
-  to.await(4);
-  deliver_to(to, 1);
+  endpoint.await(4);
+  deliver_to(endpoint, 1);
   push_some(4, {.keep_for = 1h});
   settle();
-  EXPECT_EQ(to.requests().size(), 4U);
+  EXPECT_EQ(endpoint.requests().size(), 4U);
   go.set();
   eventually([&] { return counts().done == 8; });
 }
@@ -369,17 +369,17 @@ TEST_F(deliverer_test, PostsWithTls) {
   sluice::testing::temporary_folder folder;
   test_authority ca(folder.file("ca.pem"));
   posting.ca_file = ca.file();
-  receiver to([](const received&) { return answer(200); }, ca.server_for("IP:127.0.0.1"));
+  receiver endpoint([](const received&) { return answer(200); }, ca.server_for("IP:127.0.0.1"));
   receiver other([](const received&) { return answer(200); }, ca.server_for("DNS:example.com"));
-  allow({&to, &other});
-  deliver("default", {.url = to.url()});
+  allow({&endpoint, &other});
+  deliver("default", {.url = endpoint.url()});
   deliver("other", {.url = other.url()});
   EXPECT_EQ(ended(push_kept()).state, job_state::done);
   EXPECT_EQ(retrying(push_kept({.queue = "other"})).errors.at(0).type, "tls_failed");
   EXPECT_TRUE(other.requests().empty());
 }
 
-TEST_F(deliverer_test, OptionsThatCannotBeUsedAreNamed) {
+TEST_F(deliverer_test, InvalidOptionsAreNamed) {
   const auto why = [&](const std::function<void(deliverer_options&)>& change) {
     deliverer_options o = posting;
     change(o);

@@ -1,4 +1,4 @@
-// The ends of jobs, posted to where their producers said.
+// Ends of jobs, posted to their webhooks.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -15,16 +15,16 @@ class deliverer_webhook_test : public delivery_words {};
 
 TEST_F(deliverer_webhook_test, AWebhookPostsTheEvent) {
   posting.secrets = {"a-secret-of-enough-bytes"};
-  receiver to([](const received&) { return json_answer(200, R"({"ignored":1})"); });
-  allow({&to});
+  receiver endpoint([](const received&) { return json_answer(200, R"({"ignored":1})"); });
+  allow({&endpoint});
   (void)d();
   const std::string event =
       R"({"id": 12, "queue":"mail","kind":"welcome","state":"done","attempts":1})";
-  const job_id id = push_webhook(to.url("/in/ends?x=1"), event);
+  const job_id id = push_webhook(endpoint.url("/in/ends?x=1"), event);
   const job was = ended(id);
   EXPECT_EQ(was.state, job_state::done);
   EXPECT_FALSE(was.result);
-  const received came = to.requests().at(0);
+  const received came = endpoint.requests().at(0);
   EXPECT_EQ(came.target, "/in/ends?x=1");
   EXPECT_EQ(came.body, event);
   EXPECT_EQ(came.header("sluice-delivery"), "webhook");
@@ -37,20 +37,20 @@ TEST_F(deliverer_webhook_test, AWebhookPostsTheEvent) {
 }
 
 TEST_F(deliverer_webhook_test, TheEndOfAJobIsPostedHoweverItEnded) {
-  receiver to([](const received&) { return answer(204); });
-  allow({&to});
+  receiver endpoint([](const received&) { return answer(204); });
+  allow({&endpoint});
   (void)d();
-  const std::string url = to.url("/in?who=me");
+  const std::string url = endpoint.url("/in?who=me");
   const job_id one = push({.kind = "one", .webhook = url});
   EXPECT_TRUE(ack(take(), payload{R"({"n":1.10})"}));
-  to.await(1);
+  endpoint.await(1);
   const job_id two = push({.kind = "two", .webhook = url});
   EXPECT_TRUE(fail(take(), {.type = "oops", .message = "it broke", .for_good = true}));
-  to.await(2);
+  endpoint.await(2);
   const job_id three = push({.kind = "three", .webhook = url});
   EXPECT_TRUE(e().cancel(three).get());
-  to.await(3);
-  const auto came = to.requests();
+  endpoint.await(3);
+  const auto came = endpoint.requests();
   const auto has = [&](std::size_t which, const std::string& part) {
     EXPECT_NE(came.at(which).body.find(part), std::string::npos) << came.at(which).body;
   };
@@ -65,23 +65,23 @@ TEST_F(deliverer_webhook_test, TheEndOfAJobIsPostedHoweverItEnded) {
   EXPECT_EQ(came[2].target, "/in?who=me");
 }
 
-TEST_F(deliverer_webhook_test, AJobThatIsDeliveredCanHaveAWebhookToo) {
-  receiver to([](const received& r) {
+TEST_F(deliverer_webhook_test, ADeliveredJobCanHaveAWebhookToo) {
+  receiver endpoint([](const received& r) {
     return r.header("sluice-delivery") == "job" ? json_answer(200, "42") : answer(200);
   });
-  deliver_to(to);
-  push({.webhook = to.url("/in/ends")});
-  to.await(2);
-  EXPECT_EQ(to.requests().at(0).header("sluice-delivery"), "job");
-  EXPECT_EQ(to.requests().at(1).header("sluice-delivery"), "webhook");
-  EXPECT_NE(to.requests().at(1).body.find(R"("result":42)"), std::string::npos);
+  deliver_to(endpoint);
+  push({.webhook = endpoint.url("/in/ends")});
+  endpoint.await(2);
+  EXPECT_EQ(endpoint.requests().at(0).header("sluice-delivery"), "job");
+  EXPECT_EQ(endpoint.requests().at(1).header("sluice-delivery"), "webhook");
+  EXPECT_NE(endpoint.requests().at(1).body.find(R"("result":42)"), std::string::npos);
 }
 
-TEST_F(deliverer_webhook_test, AWebhookIsRetriedAndAtLastDead) {
-  receiver to([](const received&) { return answer(500); });
-  allow({&to});
+TEST_F(deliverer_webhook_test, AWebhookIsRetriedAndFinallyDead) {
+  receiver endpoint([](const received&) { return answer(500); });
+  allow({&endpoint});
   (void)d();
-  push({.webhook = to.url()});
+  push({.webhook = endpoint.url()});
   EXPECT_TRUE(ack(take()));
   const std::string queue(webhook_queue);
   eventually([&] { return counts(queue).retrying == 1; });
@@ -91,13 +91,13 @@ TEST_F(deliverer_webhook_test, AWebhookIsRetriedAndAtLastDead) {
   });
   const auto dead = list_all({.queue = queue, .state = job_state::dead});
   EXPECT_EQ(dead.at(0).errors.back().type, "http_500");
-  EXPECT_EQ(to.requests().size(), dead.at(0).attempts);
+  EXPECT_EQ(endpoint.requests().size(), dead.at(0).attempts);
   EXPECT_GT(dead.at(0).attempts, 5U);
 }
 
-TEST_F(deliverer_webhook_test, AWebhookThatIsNotAllowedOrIsNoneIsDeadWithTheReason) {
-  receiver to([](const received&) { return answer(200); });
-  allow({&to});
+TEST_F(deliverer_webhook_test, AnInvalidOrDisallowedWebhookIsDeadWithTheReason) {
+  receiver endpoint([](const received&) { return answer(200); });
+  allow({&endpoint});
   (void)d();
   const job refused = ended(push_webhook("https://elsewhere.example.com/", R"({"id":1})"));
   EXPECT_EQ(refused.state, job_state::dead);
@@ -109,10 +109,10 @@ TEST_F(deliverer_webhook_test, AWebhookThatIsNotAllowedOrIsNoneIsDeadWithTheReas
     EXPECT_EQ(none.state, job_state::dead) << args;
     EXPECT_EQ(none.errors.at(0).type, "bad_webhook") << args;
   }
-  EXPECT_TRUE(to.requests().empty());
+  EXPECT_TRUE(endpoint.requests().empty());
 }
 
-TEST_F(deliverer_webhook_test, WebhooksForAFailingReceiverArePutOffAndOthersGoOn) {
+TEST_F(deliverer_webhook_test, WebhooksForAFailingReceiverArePostponedAndOthersContinue) {
   posting.failures_in_a_row = 2;
   posting.webhook_concurrency = 1;
   std::atomic<bool> works{false};

@@ -12,7 +12,7 @@ void append_family(std::string& out, std::string_view name, std::string_view typ
   out.append("# HELP ").append(name).append(" ").append(help);
   out.append("\n# TYPE ").append(name).append(" ").append(type).append("\n");
   for (const delivery_stats& s : all) {
-    // The name of a queue has no character that a label would have to escape.
+    // Names of queues contain no character that a label must escape.
     out.append(name).append("{queue=\"").append(s.queue).append("\"} ");
     out.append(std::to_string(value(s))).append("\n");
   }
@@ -25,16 +25,15 @@ void append_metrics(std::string& out, const std::vector<delivery_stats>& all) {
   append_family(out, "sluice_deliveries_total", "counter", "Requests answered with 2xx.", all,
                 [](stats s) { return s.delivered; });
   append_family(out, "sluice_delivery_failures_total", "counter",
-                "Requests that failed and may be tried again.", all,
-                [](stats s) { return s.failed; });
+                "Requests that failed and may be retried.", all, [](stats s) { return s.failed; });
   append_family(out, "sluice_delivery_rejections_total", "counter",
                 "Requests that failed for good.", all, [](stats s) { return s.rejected; });
   append_family(out, "sluice_delivery_given_back_total", "counter",
-                "Jobs given back without an attempt.", all, [](stats s) { return s.given_back; });
+                "Jobs released without an attempt.", all, [](stats s) { return s.given_back; });
   append_family(out, "sluice_delivery_lost_total", "counter",
-                "Ends that could not be stored: those jobs are posted again.", all,
+                "Outcomes that could not be stored: those jobs are posted again.", all,
                 [](stats s) { return s.lost; });
-  append_family(out, "sluice_deliveries_in_flight", "gauge", "Requests under way.", all,
+  append_family(out, "sluice_deliveries_in_flight", "gauge", "Requests in progress.", all,
                 [](stats s) { return s.in_flight; });
   append_family(out, "sluice_delivery_paused", "gauge",
                 "1 while no request is made: the receiver keeps failing, or is not allowed.", all,

@@ -1,6 +1,6 @@
 #pragma once
 
-// The counts of a deliverer in the text form of Prometheus, for /metrics.
+// Formats the counts of a deliverer as Prometheus text, for /metrics.
 // docs/reference/delivery.md has the names.
 
 #include <string>

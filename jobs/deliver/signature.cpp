@@ -40,7 +40,7 @@ std::string hmac_hex(std::string_view text, std::string_view secret) {
   return hex;
 }
 
-bool same(std::string_view a, std::string_view b) {
+bool is_same(std::string_view a, std::string_view b) {
   return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
@@ -51,7 +51,7 @@ struct signature_header {
 };
 
 result<signature_header> read_header(std::string_view text) {
-  if (text.empty()) return invalid_error("there is no signature");
+  if (text.empty()) return invalid_error("the signature is missing");
   if (text.size() > header_bytes_max) return invalid_error("the signature is too long");
   signature_header header;
   while (!text.empty()) {
@@ -69,7 +69,7 @@ result<signature_header> read_header(std::string_view text) {
       }
     } else if (part.starts_with("v1=")) {
       header.v1.push_back(part.substr(3));
-    }  // a newer version, beside v1
+    }  // other versions are ignored
   }
   if (header.seconds.empty()) return invalid_error("the signature has no time (t)");
   if (header.v1.empty()) return invalid_error("the signature has no v1");
@@ -91,14 +91,14 @@ std::vector<std::string> split_secrets(std::string_view text) {
 
 void_result validate_secrets(const std::vector<std::string>& secrets) {
   if (secrets.size() > secrets_max) {
-    return invalid_error("there are more than " + std::to_string(secrets_max) + " secrets");
+    return invalid_error("more than " + std::to_string(secrets_max) + " secrets");
   }
   for (std::size_t i = 0; i < secrets.size(); ++i) {
     if (secrets[i].size() >= secret_bytes_min && secrets[i].size() <= secret_bytes_max) continue;
     return invalid_error("secret " + std::to_string(i + 1) + " must have from " +
                          std::to_string(secret_bytes_min) + " to " +
                          std::to_string(secret_bytes_max) +
-                         " bytes; `openssl rand -hex 32` makes a good one");
+                         " bytes; create one with `openssl rand -hex 32`");
   }
   return done{};
 }
@@ -120,15 +120,15 @@ void_result verify_signature(std::string_view header, std::string_view body,
   const milliseconds away = now - unix_time{read->at * 1000};
   if (away > tolerance) return invalid_error("the signature is too old");
   if (away < -tolerance)
-    return invalid_error("the signature is from the future: look at the clocks");
+    return invalid_error("the time of the signature is in the future: check the clocks");
   const std::string text = signed_text(read->seconds, body);
-  bool fits = false;
+  bool matches = false;
   for (const std::string& secret : secrets) {
     const std::string expected = hmac_hex(text, secret);
-    for (const std::string_view v1 : read->v1) fits = same(expected, v1) || fits;
+    for (const std::string_view v1 : read->v1) matches = is_same(expected, v1) || matches;
   }
-  if (!fits)
-    return invalid_error("the signature fits no secret: the body or the secret is another");
+  if (!matches)
+    return invalid_error("the signature does not match: the body or the secret differs");
   return done{};
 }
 

@@ -19,19 +19,19 @@ std::string why(const void_result& r) {
   return r ? "it was taken" : r.error().message;
 }
 
-// As computed by: printf '1700000000.{"id":1}' | openssl dgst -sha256 -hmac
+// Computed by: printf '1700000000.{"id":1}' | openssl dgst -sha256 -hmac
 // a-secret-of-enough-bytes
-TEST(signature_test, IsTheOneThatOthersCompute) {
+TEST(signature_test, EqualsThatOfOpenssl) {
   EXPECT_EQ(sign(R"({"id":1})", now, {first}),
             "t=1700000000,v1=e3e2ce6e2bcdd4030ef908c33e84f41937c27e1b6436668ace39c70689dc2e4b");
 }
 
-TEST(signature_test, VerifiesWhatItSigned) {
+TEST(signature_test, VerifiesItsOwnSignature) {
   EXPECT_TRUE(verify_signature(sign("body", now, {first}), "body", {first}, now));
   EXPECT_TRUE(verify_signature(sign("", now, {first}), "", {first}, now));
 }
 
-TEST(signature_test, OneOfSeveralSecretsIsEnoughOnEitherSide) {
+TEST(signature_test, OneMatchingSecretIsEnoughOnEitherSide) {
   const std::string both = sign("body", now, {first, second});
   EXPECT_EQ(std::count(both.begin(), both.end(), ','), 2);
   EXPECT_TRUE(verify_signature(both, "body", {first}, now));
@@ -39,10 +39,11 @@ TEST(signature_test, OneOfSeveralSecretsIsEnoughOnEitherSide) {
   EXPECT_TRUE(verify_signature(sign("body", now, {second}), "body", {first, second}, now));
 }
 
-TEST(signature_test, AnythingElseDoesNotFit) {
+TEST(signature_test, AnyChangeDoesNotMatch) {
   const std::string header = sign("body", now, {first});
-  EXPECT_NE(why(verify_signature(header, "bodY", {first}, now)).find("fits no"), std::string::npos);
-  EXPECT_NE(why(verify_signature(header, "body", {second}, now)).find("fits no"),
+  EXPECT_NE(why(verify_signature(header, "bodY", {first}, now)).find("does not match"),
+            std::string::npos);
+  EXPECT_NE(why(verify_signature(header, "body", {second}, now)).find("does not match"),
             std::string::npos);
   EXPECT_FALSE(verify_signature(header, "body", {}, now));
   std::string moved = header;
@@ -64,7 +65,7 @@ TEST(signature_test, ABadHeaderIsNamed) {
   const auto fault = [](std::string_view header) {
     return why(verify_signature(header, "body", {first}, now));
   };
-  EXPECT_NE(fault("").find("no signature"), std::string::npos);
+  EXPECT_NE(fault("").find("is missing"), std::string::npos);
   EXPECT_NE(fault("v1=00").find("no time"), std::string::npos);
   EXPECT_NE(fault("t=1700000000").find("no v1"), std::string::npos);
   EXPECT_NE(fault("t=x,v1=00").find("not a number"), std::string::npos);
@@ -72,7 +73,7 @@ TEST(signature_test, ABadHeaderIsNamed) {
   EXPECT_NE(fault("t=9223372036854775807,v1=00").find("not a number"), std::string::npos);
   EXPECT_NE(fault("t=1,t=2,v1=00").find("two times"), std::string::npos);
   EXPECT_NE(fault(std::string(5000, 'x')).find("too long"), std::string::npos);
-  // A version that is not known stands beside one that is.
+  // An unknown version beside a known one is ignored.
   EXPECT_TRUE(verify_signature(sign("body", now, {first}) + ",v2=abc", "body", {first}, now));
 }
 
@@ -91,7 +92,7 @@ TEST(signature_test, NoGarbageVerifies) {
   }
 }
 
-TEST(signature_test, SeveralSecretsStandInOneText) {
+TEST(signature_test, SplitsSeveralSecrets) {
   using list = std::vector<std::string>;
   EXPECT_EQ(split_secrets(""), list{});
   EXPECT_EQ(split_secrets(" \n"), list{});

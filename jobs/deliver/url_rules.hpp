@@ -1,20 +1,19 @@
 #pragma once
 
-// Decides which URLs the server may post to, so that whoever may push a job cannot make the server
-// talk to whatever it can reach.
+// Decides which URLs the server may post to, so that a producer of jobs cannot make the server send
+// requests to internal hosts.
 //
-// A rule is a URL without a query. Scheme, host and port must be the same (a rule without a port
-// means the scheme's own); the path must be the rule's, or go on after it at a slash: a rule that
-// ends in /in allows /in and /in/x and not /inside; one that ends in a slash, or has no path,
-// allows all below. A host may begin with "*.", which stands for exactly one label:
-// https://*.example.com allows https://a.example.com, and neither https://example.com nor
+// A rule is a URL without a query. Scheme, host and port must be equal (without a port, the
+// scheme's default); the path must equal the rule's path or continue after it with a slash: a rule
+// that ends in /in allows /in and /in/x but not /inside; a rule that ends in a slash or has no path
+// allows every path below. A host may begin with "*.", which matches exactly one label:
+// https://*.example.com allows https://a.example.com, but neither https://example.com nor
 // https://a.b.example.com. Names are compared, not addresses: http://localhost does not allow
 // http://127.0.0.1.
 //
-// Guarantees: what was made from the same text decides the same. No rules: everything is refused.
-// An error is `invalid`, says which part of the URL is wrong or that no rule fits, and what to do;
-// it does not show a URL's query.
-// Any thread may call `check`. Cost: a look at each rule. Limits: rules_max.
+// Guarantees: deterministic. Without rules every URL is rejected. Errors are `invalid` and name the
+// invalid part of the URL, or that no rule matches, and what to do; they do not contain the query.
+// Any thread may call `check`. Cost: one comparison per rule. Limits: rules_max.
 //
 //     auto rules = url_rules::parse({"https://*.example.com", "http://127.0.0.1:9000/in"});
 //     engine_options o{.check_url = [&](std::string_view url) { return rules->check(url); }};
@@ -34,24 +33,24 @@ class url_rules {
   static constexpr std::size_t rules_max = 1000;
 
   url_rules() = default;  // allows nothing
-  // An error names the rule and what is wrong with it.
+  // An error names the rule and its fault.
   static result<url_rules> parse(const std::vector<std::string>& rules);
 
-  // Whether one could be used; the error says only what is wrong with it.
+  // Checks one rule; the error states only its fault.
   static void_result check_rule(std::string_view rule);
 
   void_result check(std::string_view url) const;
-  // The same, with the URL taken apart.
+  // As `check`, and returns the parsed URL.
   result<web_url> allowed(std::string_view url) const;
   bool empty() const noexcept { return rules_.empty(); }
 
  private:
   struct rule {
-    web_url like;           // the host without its star
-    bool has_star = false;  // one label stands before it
+    web_url pattern;        // the host without its star
+    bool has_star = false;  // matches one more label before the host
   };
   static result<rule> parse_rule(std::string_view text);
-  static bool fits(const rule& r, const web_url& url) noexcept;
+  static bool matches(const rule& r, const web_url& url) noexcept;
 
   std::vector<rule> rules_;
 };

@@ -27,7 +27,7 @@ std::string why_no_rule(const std::string& rule) {
   return made ? "" : made.error().message;
 }
 
-TEST(url_rules_test, NoRulesAllowNothingAndSayWhatToConfigure) {
+TEST(url_rules_test, NoRulesAllowNothingAndTheErrorNamesTheSetting) {
   const std::string why = why_not(url_rules{}, "https://hooks.example.com/in");
   EXPECT_NE(why.find("[delivery] allow"), std::string::npos) << why;
   EXPECT_NE(why.find("https://hooks.example.com/"), std::string::npos) << why;
@@ -50,7 +50,7 @@ TEST(url_rules_test, SchemeHostAndPortMustBeTheSame) {
   EXPECT_FALSE(allows(rule, "https://evilhooks.example.com/"));
 }
 
-TEST(url_rules_test, TricksAreRefusedWithTheirReason) {
+TEST(url_rules_test, TricksAreRejectedWithTheirReason) {
   const auto all = rules({"https://good.com"});
   EXPECT_NE(why_not(all, "https://good.com@evil.com").find("user name"), std::string::npos);
   EXPECT_NE(why_not(all, "https://good.com.evil.com").find("no rule"), std::string::npos);
@@ -61,12 +61,12 @@ TEST(url_rules_test, TricksAreRefusedWithTheirReason) {
   EXPECT_NE(why_not(all, "https://evil.com#good.com").find("fragment"), std::string::npos);
 }
 
-TEST(url_rules_test, ARefusalShowsNoQuery) {
+TEST(url_rules_test, AnErrorContainsNoQuery) {
   const std::string why = why_not(rules({"https://good.com"}), "https://evil.com/?token=secret");
   EXPECT_EQ(why.find("secret"), std::string::npos) << why;
 }
 
-TEST(url_rules_test, AStarStandsForExactlyOneLabel) {
+TEST(url_rules_test, AStarMatchesExactlyOneLabel) {
   const std::string rule = "https://*.example.com";
   EXPECT_TRUE(allows(rule, "https://a.example.com/in"));
   EXPECT_TRUE(allows(rule, "https://A.Example.com/in"));
@@ -99,7 +99,7 @@ TEST(url_rules_test, AddressesAreComparedInTheirShortestForm) {
   EXPECT_FALSE(allows("http://127.0.0.1", "http://[::ffff:127.0.0.1]/"));
 }
 
-TEST(url_rules_test, AnyOfTheRulesWillDo) {
+TEST(url_rules_test, AnyMatchingRuleIsEnough) {
   const auto all = rules({"https://a.com/in", "https://b.com"});
   EXPECT_TRUE(all.check("https://b.com/x"));
   EXPECT_TRUE(all.check("https://a.com/in"));
@@ -107,7 +107,7 @@ TEST(url_rules_test, AnyOfTheRulesWillDo) {
   EXPECT_EQ(all.allowed("https://b.com/x?y")->target(), "/x?y");
 }
 
-TEST(url_rules_test, ABadRuleIsNamedByItsNumberAndItsFault) {
+TEST(url_rules_test, AnInvalidRuleIsNamedByItsNumberAndFault) {
   EXPECT_NE(why_no_rule("https://*/").find("rule 2"), std::string::npos);
   EXPECT_NE(why_no_rule("https://*/").find("star"), std::string::npos);
   EXPECT_NE(why_no_rule("https://a.*.com/").find("star"), std::string::npos);

@@ -31,7 +31,7 @@ bool is_label_byte(char c) {
   return is_digit(c) || (c >= 'a' && c <= 'z') || c == '-' || c == '_';
 }
 
-// Some resolvers take a name whose last part is a number for an address, each in its own way.
+// Some resolvers accept a name whose last part is a number as an address, each in its own way.
 bool ends_in_a_number(std::string_view host) {
   const std::string_view last = host.substr(host.rfind('.') + 1);
   if (std::ranges::all_of(last, is_digit)) return true;
@@ -59,7 +59,7 @@ std::optional<std::string> wrong_path(std::string_view path) {
     }
     const std::string code = lowered(path.substr(i + 1, 2));
     if (code == "2f" || code == "5c" || code == "00") {
-      return "its path has %" + code + ", which servers read in different ways";
+      return "its path has %" + code + ", which servers interpret differently";
     }
   }
   std::string_view rest = path;
@@ -83,7 +83,9 @@ std::optional<std::string> wrong_name(std::string_view host) {
     const std::string_view label = host.substr(0, host.find('.'));
     if (label.empty()) return "its host has an empty part between dots";
     if (label.size() > 63) return "a part of its host is longer than 63 characters";
-    if (label.front() == '-' || label.back() == '-') return "a part of its host ends in a hyphen";
+    if (label.front() == '-' || label.back() == '-') {
+      return "a part of its host begins or ends with a hyphen";
+    }
     const auto bad = std::ranges::find_if_not(label, is_label_byte);
     if (bad != label.end() && *bad == '%') return "its host is escaped with %";
     if (bad != label.end()) {
@@ -107,10 +109,10 @@ result<url_parts> split_url(std::string_view text) {
   const auto bad = std::ranges::find_if_not(text, [](char c) { return c > ' ' && c < 0x7F; });
   if (bad != text.end()) {
     return wrong("byte " + std::to_string(bad - text.begin() + 1) +
-                 " is white space, a control or not ASCII; escape it with %");
+                 " is white space, a control or a non-ASCII character; escape it with %");
   }
   if (text.find('\\') != std::string_view::npos) return wrong("it has a backslash");
-  if (text.find('#') != std::string_view::npos) return wrong("it has a fragment, a part after #");
+  if (text.find('#') != std::string_view::npos) return wrong("it has a fragment (a part after #)");
 
   url_parts parts;
   const auto scheme_end = text.find("://");
@@ -118,7 +120,7 @@ result<url_parts> split_url(std::string_view text) {
   if (scheme_end == std::string_view::npos || (scheme != "http" && scheme != "https")) {
     return wrong("it does not begin with https:// or http://");
   }
-  parts.how = scheme == "https" ? web_url::scheme::https : web_url::scheme::http;
+  parts.protocol = scheme == "https" ? web_url::scheme::https : web_url::scheme::http;
   text.remove_prefix(scheme.size() + 3);
 
   const std::string_view authority = text.substr(0, text.find_first_of("/?"));
@@ -135,9 +137,9 @@ result<url_parts> split_url(std::string_view text) {
     port = authority.substr(colon + 1);
     has_port = true;
   }
-  if (host.empty()) return wrong("it names no host");
+  if (host.empty()) return wrong("it has no host");
   parts.host = lowered(host);
-  parts.port = parts.how == web_url::scheme::https ? 443 : 80;
+  parts.port = parts.protocol == web_url::scheme::https ? 443 : 80;
   if (has_port) {
     const auto [end, failed] = std::from_chars(port.data(), port.data() + port.size(), parts.port);
     if (failed != std::errc() || end != port.data() + port.size() || parts.port == 0 ||
@@ -153,7 +155,7 @@ result<url_parts> split_url(std::string_view text) {
 }
 
 result<web_url> with_address(url_parts parts) {
-  web_url url{.how = parts.how,
+  web_url url{.protocol = parts.protocol,
               .host = std::move(parts.host),
               .kind = web_url::host_kind::name,
               .port = parts.port,
@@ -186,12 +188,12 @@ result<web_url> with_address(url_parts parts) {
 
 std::string web_url::authority() const {
   std::string text = kind == host_kind::ipv6 ? "[" + host + "]" : host;
-  if (port != (how == scheme::https ? 443 : 80)) text += ":" + std::to_string(port);
+  if (port != (protocol == scheme::https ? 443 : 80)) text += ":" + std::to_string(port);
   return text;
 }
 
 std::string web_url::origin() const {
-  return (how == scheme::https ? "https://" : "http://") + authority();
+  return (protocol == scheme::https ? "https://" : "http://") + authority();
 }
 
 std::string web_url::shown() const {
@@ -202,7 +204,7 @@ result<web_url> parse_web_url(std::string_view text) {
   auto parts = detail::split_url(text);
   auto url = parts ? detail::with_address(*std::move(parts)) : result<web_url>(parts.error());
   if (url) return url;
-  return error{error_code::invalid, "the URL cannot be used: " + url.error().message};
+  return error{error_code::invalid, "invalid URL: " + url.error().message};
 }
 
 }  // namespace sluice::jobs

@@ -1,15 +1,15 @@
 #pragma once
 
-// Where a job or a webhook is posted to, taken apart strictly: two programs that read one URL
-// differently are how a request ends up at a host that nobody allowed.
+// Parses the URL of a queue's target or a webhook strictly: a URL that two programs read
+// differently could lead to a host that is not allowed.
 //
-// Guarantees: what comes out has one reading. Scheme and host are in lower case, the port is always
-// there, the path begins with a slash. Refused are: other schemes than http and https, a user name
-// or password, a fragment, white space, controls, what is not ASCII, a backslash, an escaped host,
-// a dot at the host's end, numbers that only some resolvers take for an address (0x7f.1, 127.1), a
-// port that is not 1 to 65535, path segments "." and "..", and an escaped slash, backslash, dot
-// segment or NUL in the path. An error is `invalid`, and says which part is wrong and why.
-// Limits: bytes_max.
+// Guarantees: a parsed URL has one reading. Scheme and host are in lower case, the port is always
+// set, the path begins with a slash. Rejected: schemes other than http and https, a user name or
+// password, a fragment, white space, control and non-ASCII characters, a backslash, an escaped
+// host, a dot at the end of the host, numbers that only some resolvers accept as an address
+// (0x7f.1, 127.1), ports outside 1 to 65535, path segments "." and "..", and an escaped slash,
+// backslash, dot segment or NUL in the path. Errors are `invalid` and name the invalid part and the
+// reason. Limits: bytes_max.
 //
 //     result<web_url> url = parse_web_url("https://hooks.example.com/in?team=7");
 //     url->host == "hooks.example.com"; url->port == 443; url->target() == "/in?team=7";
@@ -28,17 +28,17 @@ struct web_url {
   enum class scheme : std::uint8_t { http, https };
   enum class host_kind : std::uint8_t { name, ipv4, ipv6 };
 
-  scheme how = scheme::http;
-  std::string host{};  // an IPv6 address without its brackets, in its shortest form
+  scheme protocol = scheme::http;
+  std::string host{};  // an IPv6 address without brackets, in its shortest form
   host_kind kind = host_kind::name;
   std::uint16_t port = 80;
   std::string path = "/";
-  std::string query{};  // with its question mark; or empty
+  std::string query{};  // with its question mark, or empty
 
   std::string target() const { return path + query; }
-  std::string authority() const;  // for the Host field: no port when it is the scheme's own
-  std::string origin() const;     // scheme, host and port: what one connection can serve
-  std::string shown() const;      // for people and logs: without the query, which may be a secret
+  std::string authority() const;  // for the Host field: without the scheme's default port
+  std::string origin() const;     // scheme, host and port: the identity of a connection
+  std::string shown() const;      // for people and logs: without the query, which may have a secret
 
   friend bool operator==(const web_url&, const web_url&) = default;
 };

@@ -20,10 +20,10 @@ std::string why(std::string_view text) {
 #define EXPECT_REFUSED(url, part) \
   EXPECT_NE(why(url).find(part), std::string::npos) << (url) << ": " << why(url)
 
-TEST(web_url_test, TakesAUrlApart) {
+TEST(web_url_test, ParsesAUrl) {
   const auto url = parse_web_url("https://hooks.example.com:8443/in/box?team=7&x=%20");
   ASSERT_TRUE(url);
-  EXPECT_EQ(url->how, web_url::scheme::https);
+  EXPECT_EQ(url->protocol, web_url::scheme::https);
   EXPECT_EQ(url->host, "hooks.example.com");
   EXPECT_EQ(url->port, 8443);
   EXPECT_EQ(url->path, "/in/box");
@@ -63,7 +63,7 @@ TEST(web_url_test, ShowsNoQuery) {
   EXPECT_EQ(parse_web_url("https://a/in?token=secret")->shown(), "https://a/in?...");
 }
 
-TEST(web_url_test, SaysWhichPartIsWrong) {
+TEST(web_url_test, NamesTheInvalidPart) {
   EXPECT_REFUSED("", "empty");
   EXPECT_REFUSED("https://a/" + std::string(2048, 'x'), "longer than 2048 bytes");
   EXPECT_REFUSED("ftp://a/", "begin with https://");
@@ -72,8 +72,8 @@ TEST(web_url_test, SaysWhichPartIsWrong) {
   EXPECT_REFUSED("http", "begin with https://");
   EXPECT_REFUSED("https:", "begin with https://");
   EXPECT_REFUSED("https:/a", "begin with https://");
-  EXPECT_REFUSED("https:///in", "names no host");
-  EXPECT_REFUSED("https://:80/in", "names no host");
+  EXPECT_REFUSED("https:///in", "has no host");
+  EXPECT_REFUSED("https://:80/in", "has no host");
   EXPECT_REFUSED("https://a:0/", "port");
   EXPECT_REFUSED("https://a:/", "port");
   EXPECT_REFUSED("https://a:65536/", "port");
@@ -87,7 +87,7 @@ TEST(web_url_test, SaysWhichPartIsWrong) {
   EXPECT_REFUSED("https://b\xC3\xBC.de/", "byte 10");
 }
 
-TEST(web_url_test, RefusesHostsThatOthersReadDifferently) {
+TEST(web_url_test, RejectsHostsThatProgramsReadDifferently) {
   EXPECT_REFUSED("https://good.com@evil.com/", "user name");
   EXPECT_REFUSED("https://good.com:x@evil.com/", "user name");
   EXPECT_REFUSED("https://evil.com\\@good.com/", "backslash");
@@ -113,7 +113,7 @@ TEST(web_url_test, RefusesHostsThatOthersReadDifferently) {
   EXPECT_REFUSED("http://[::1]x:80/", "IPv6");
 }
 
-TEST(web_url_test, RefusesPathsThatLeaveTheirFolder) {
+TEST(web_url_test, RejectsPathsThatLeaveTheirFolder) {
   EXPECT_REFUSED("https://a/in/../admin", "segment");
   EXPECT_REFUSED("https://a/..", "segment");
   EXPECT_REFUSED("https://a/./in", "segment");
@@ -128,8 +128,8 @@ TEST(web_url_test, RefusesPathsThatLeaveTheirFolder) {
   EXPECT_TRUE(parse_web_url("https://a/in?next=../x"));
 }
 
-// Whatever it takes reads back as itself, so there is one reading of it.
-TEST(web_url_test, WhatIsTakenReadsBackAsItself) {
+// A parsed URL, written and parsed again, is the same, so it has one reading.
+TEST(web_url_test, ParsedUrlsRoundTrip) {
   const auto seed = static_cast<unsigned>(sluice::testing::seed(sluice::testing::test_name(), 7));
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);

@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 class Damage : public ::testing::Test {
  protected:
   void open(const std::string& file) {
-    it.reset();
+    opened.reset();
     open_options o;
     o.sync = sync_mode::off;
     o.file.reserve_file_bytes = 0;
@@ -37,13 +37,13 @@ class Damage : public ::testing::Test {
     };
     o.engine.time = &time;
     o.engine.on_health = [this](const health& now) {
-      told.with([&](auto& all) { all.push_back(now); });
+      changes.with([&](auto& all) { all.push_back(now); });
     };
-    it = jobs::open(file, o).value();
+    opened = jobs::open(file, o).value();
   }
   engine& e() {
-    if (it == nullptr) open(path);
-    return *it;
+    if (opened == nullptr) open(path);
+    return *opened;
   }
   result<push_receipt> try_push(job_spec spec = {}) {
     spec.kind = "k";
@@ -62,7 +62,7 @@ class Damage : public ::testing::Test {
     settle();
   }
   void sql(const std::string& text) { ASSERT_EQ(raw_database(path).run(text), SQLITE_OK) << text; }
-  // Damages the pages with the rows of a table. Pages that an opening reads stay sound.
+  // Damages the pages with the rows of a table. Pages that are read at the opening stay intact.
   void damage_rows_of(const std::string& table) {
     const auto pages = raw_database(path).text(
         "SELECT group_concat(pageno) FROM dbstat WHERE pagetype = 'leaf' AND name = '" + table +
@@ -75,11 +75,11 @@ class Damage : public ::testing::Test {
       file.write("\0\0\0\0\0\0\0\0\0\0\0\0", 12);
     }
   }
-  std::vector<health> told_so_far() {
-    return told.with([](auto& all) { return all; });
+  std::vector<health> reported() {
+    return changes.with([](auto& all) { return all; });
   }
 
-  // After the loss was noticed.
+  // After the loss was detected.
   void expect_refusals(const std::string& part) {
     EXPECT_FALSE(e().health().takes_pushes);
     const auto pushed = try_push();
@@ -90,10 +90,10 @@ class Damage : public ::testing::Test {
     ASSERT_FALSE(leased);
     EXPECT_EQ(leased.error().code, error_code::corrupt);
     EXPECT_NE(leased.error().message.find(part), std::string::npos);
-    const auto waited = e().lease({}).get();  // without a deadline: it is not left waiting
+    const auto waited = e().lease({}).get();  // must not block without a deadline
     EXPECT_FALSE(waited);
     for (int i = 0; i < 3; ++i) advance(1s);
-    const auto all = told_so_far();
+    const auto all = reported();
     ASSERT_EQ(all.size(), 1U) << "reported once, and never as working again";
     EXPECT_FALSE(all[0].takes_pushes);
   }
@@ -102,28 +102,28 @@ class Damage : public ::testing::Test {
   std::string path = folder.file("data/jobs.db");
   manual_time time;
   guarded<std::vector<std::string>> notices;
-  guarded<std::vector<health>> told;
-  std::unique_ptr<engine> it;
+  guarded<std::vector<health>> changes;
+  std::unique_ptr<engine> opened;
 
   Damage() { fs::create_directory(folder.file("data")); }
 };
 
 // ---- lost files
 
-TEST_F(Damage, ADeletedFileIsNoticedWithinASecondAndItsJobsAreSaved) {
+TEST_F(Damage, ADeletedFileIsDetectedWithinASecondAndItsJobsAreSaved) {
   const std::vector<job_id> ids = {push(), push(), push()};
   fs::remove(path);
   advance(1s);
   expect_refusals("jobs.db was deleted");
   EXPECT_NE(e().health().reason.find(path + ".saved"), std::string::npos) << e().health().reason;
-  it.reset();
+  opened.reset();
   EXPECT_EQ(check_store(path + ".saved").value().problems, std::vector<std::string>{});
   open(path + ".saved");
-  EXPECT_EQ(try_lease().value().at(0).it->id, ids[0]);
+  EXPECT_EQ(try_lease().value().at(0).job->id, ids[0]);
   for (const job_id id : ids) EXPECT_TRUE(e().get(id).get());
 }
 
-TEST_F(Damage, ADeletedFolderIsNoticedAndMadeAgainForTheCopy) {
+TEST_F(Damage, ADeletedFolderIsDetectedAndRecreatedForTheCopy) {
   const job_id id = push();
   fs::remove_all(fs::path(path).parent_path());
   advance(1s);
@@ -132,7 +132,7 @@ TEST_F(Damage, ADeletedFolderIsNoticedAndMadeAgainForTheCopy) {
   EXPECT_TRUE(e().get(id).get());
 }
 
-TEST_F(Damage, AReplacedFileIsNoticedAndTheOtherIsLeftAlone) {
+TEST_F(Damage, AReplacedFileIsDetectedAndTheOtherIsUnchanged) {
   push();
   const std::string copy = folder.file("copy.db");
   fs::copy_file(path, copy);
@@ -141,19 +141,19 @@ TEST_F(Damage, AReplacedFileIsNoticedAndTheOtherIsLeftAlone) {
   const std::string before{std::istreambuf_iterator<char>(in), {}};
   advance(1s);
   expect_refusals("jobs.db was replaced");
-  it.reset();
+  opened.reset();
   std::ifstream again(path, std::ios::binary);
   EXPECT_EQ(before, std::string(std::istreambuf_iterator<char>(again), {}));
 }
 
-TEST_F(Damage, ALogThatWasCutIsNoticed) {
+TEST_F(Damage, ATruncatedLogIsDetected) {
   push();
   fs::resize_file(path + "-wal", 0);
   advance(1s);
-  expect_refusals("jobs.db-wal was cut short");
+  expect_refusals("jobs.db-wal was truncated");
 }
 
-TEST_F(Damage, ADeletedLogIsNoticed) {
+TEST_F(Damage, ADeletedLogIsDetected) {
   const job_id id = push();
   fs::remove(path + "-wal");
   advance(1s);
@@ -162,14 +162,14 @@ TEST_F(Damage, ADeletedLogIsNoticed) {
   EXPECT_TRUE(e().get(id).get());
 }
 
-TEST_F(Damage, ADeletedLockIsNoticedBeforeASecondServerDoesHarm) {
+TEST_F(Damage, ADeletedLockIsDetectedBeforeASecondServerDoesHarm) {
   push();
   fs::remove(path + ".lock");
   advance(1s);
   expect_refusals("jobs.db.lock was deleted");
 }
 
-TEST_F(Damage, AcksAfterThatAreRefused) {
+TEST_F(Damage, LaterAcksAreRejected) {
   push();
   const leased_job l = try_lease().value().at(0);
   fs::remove(path);
@@ -177,23 +177,23 @@ TEST_F(Damage, AcksAfterThatAreRefused) {
   EXPECT_EQ(e().ack(l.ref()).get().error().code, error_code::corrupt);
 }
 
-TEST_F(Damage, FilesThatAreAsTheyWereAreNotReported) {
+TEST_F(Damage, UnchangedFilesAreNotReported) {
   for (int i = 0; i < 100; ++i) {
     push();
     advance(500ms);
   }
   EXPECT_TRUE(e().health().takes_pushes);
-  EXPECT_TRUE(told_so_far().empty());
+  EXPECT_TRUE(reported().empty());
   EXPECT_TRUE(notices.with([](auto& all) { return all.empty(); }));
 }
 
 // ---- a damaged file
 
-TEST_F(Damage, ACorruptPageIsFoundOnceAndNothingWorksAgainByItself) {
+TEST_F(Damage, ACorruptPageIsReportedOnceAndTheEngineStaysStopped) {
   for (int i = 0; i < 200; ++i) {
     push({.args = {"\"" + std::string(1000, 'x') + "\"", content_type::json}});
   }
-  it.reset();
+  opened.reset();
   damage_rows_of("jobs");
   open(path);
   EXPECT_FALSE(try_push());
@@ -202,11 +202,11 @@ TEST_F(Damage, ACorruptPageIsFoundOnceAndNothingWorksAgainByItself) {
   expect_refusals("sluice check");
 }
 
-TEST_F(Damage, ACorruptPageIsFoundByAReaderToo) {
+TEST_F(Damage, ACorruptPageIsDetectedByAReaderToo) {
   batch_spec spec;
   spec.open = true;
   const job_id id = e().push_batch(spec).get().value().id;
-  it.reset();
+  opened.reset();
   damage_rows_of("batches");
   open(path);
   EXPECT_EQ(e().get_batch(id).get().error().code, error_code::corrupt);
@@ -214,15 +214,15 @@ TEST_F(Damage, ACorruptPageIsFoundByAReaderToo) {
   expect_refusals("sluice check");
 }
 
-TEST_F(Damage, ADamagedJobIsDeadWithAReasonAndSpoilsNoOther) {
+TEST_F(Damage, ADamagedJobIsDeadWithAReasonAndAffectsNoOther) {
   const job_id first = push({.args = {"1", content_type::json}});
   const job_id bad = push({.args = {"2", content_type::json}, .metadata = "{}"});
   const job_id last = push({.args = {"3", content_type::json}});
-  it.reset();
+  opened.reset();
   sql("UPDATE jobs SET args = '{', metadata = '{]' WHERE id = " + std::to_string(bad));
   open(path);
-  EXPECT_EQ(try_lease().value().at(0).it->id, first);
-  EXPECT_EQ(try_lease().value().at(0).it->id, last);
+  EXPECT_EQ(try_lease().value().at(0).job->id, first);
+  EXPECT_EQ(try_lease().value().at(0).job->id, last);
   EXPECT_FALSE(try_lease());
   settle();
   const job found = e().get(bad).get().value();
@@ -249,32 +249,32 @@ TEST_F(Damage, ADamagedJobFreesItsKeyAndEndsItsBatch) {
     s.key = "one";
   }
   const batch_receipt pushed = e().push_batch(spec).get().value();
-  it.reset();
+  opened.reset();
   sql("UPDATE jobs SET args = '7' WHERE id = " + std::to_string(pushed.jobs.at(0)));
   open(path);
   EXPECT_TRUE(e().get(pushed.jobs.at(0)).get().value().is_damaged);
-  settle();  // it is marked
+  settle();  // the job is marked
   const leased_job next = try_lease().value().at(0);
-  EXPECT_EQ(next.it->id, pushed.jobs.at(1));
+  EXPECT_EQ(next.job->id, pushed.jobs.at(1));
   EXPECT_TRUE(e().ack(next.ref()).get());
   EXPECT_EQ(e().get_batch(pushed.id).get().value().failed, 1U);
   EXPECT_TRUE(e().get_batch(pushed.id).get().value().has_ended());
 }
 
-TEST_F(Damage, ADamagedJobThatIsHeldIsNotHandedOutWhenItsTurnComes) {
+TEST_F(Damage, ADamagedHeldJobIsNotLeasedWhenItBecomesReady) {
   const job_id first = push({.key = "one"});
   const job_id held = push({.key = "one"});
   const job_id last = push({.key = "one"});
   const leased_job l = try_lease().value().at(0);
-  EXPECT_EQ(l.it->id, first);
+  EXPECT_EQ(l.job->id, first);
   sql("UPDATE jobs SET args = '7' WHERE id = " + std::to_string(held));
   EXPECT_TRUE(e().ack(l.ref()).get());
   settle();
   EXPECT_EQ(e().get(held).get().value().state, job_state::dead);
-  EXPECT_EQ(try_lease().value().at(0).it->id, last);
+  EXPECT_EQ(try_lease().value().at(0).job->id, last);
 }
 
-// Rows of which nothing can be relied on. Each change is of a column that the rules act on.
+// Rows without any reliable column. Each change is in a column that the rules use.
 const std::vector<std::string> control_damage = {"rank = rank + 1", "state = 9", "state = 5",
                                                  "queue = 99",      "turn = 7",  "checksum = 1"};
 
@@ -284,30 +284,30 @@ TEST_F(Damage, ARowWithDamagedControlColumnsLeavesItsLine) {
     const job_id held = push({.key = damage});
     const job_id next = push({.key = damage});
     const leased_job l = try_lease().value().at(0);
-    EXPECT_EQ(l.it->id, first);
+    EXPECT_EQ(l.job->id, first);
     sql("UPDATE jobs SET " + damage + " WHERE id = " + std::to_string(held));
     EXPECT_TRUE(e().ack(l.ref()).get()) << damage;
     const leased_job second = try_lease().value().at(0);
-    EXPECT_EQ(second.it->id, next) << damage;
+    EXPECT_EQ(second.job->id, next) << damage;
     EXPECT_TRUE(e().ack(second.ref()).get());
     EXPECT_TRUE(e().health().takes_pushes);
     open(path);
     const job_id later = push({.key = damage});
     const leased_job third = try_lease().value().at(0);
-    EXPECT_EQ(third.it->id, later) << "it does not wait for the damaged job";
+    EXPECT_EQ(third.job->id, later) << "it does not wait for the damaged job";
     EXPECT_TRUE(e().ack(third.ref()).get());
   }
-  EXPECT_TRUE(told_so_far().empty());
+  EXPECT_TRUE(reported().empty());
   EXPECT_FALSE(notices.with([](auto& all) { return all.empty(); }));
 }
 
-TEST_F(Damage, ADamagedRowThatWaitsForAJobLetsThatJobEnd) {
+TEST_F(Damage, ADamagedRowThatWaitsForAJobDoesNotKeepItFromEnding) {
   const job_id first = push();
   const job_id waits = push({.after = {{.on = first}}});
   const job_id other = push({.after = {{.on = first}}});
   sql("UPDATE jobs SET rank = 5 WHERE id = " + std::to_string(waits));
   EXPECT_TRUE(e().ack(try_lease().value().at(0).ref()).get());
-  EXPECT_EQ(try_lease().value().at(0).it->id, other);
+  EXPECT_EQ(try_lease().value().at(0).job->id, other);
   EXPECT_TRUE(e().health().takes_pushes);
 }
 
@@ -329,12 +329,12 @@ TEST_F(Damage, ARowWithDamagedControlColumnsCanBeDeleted) {
     EXPECT_TRUE(try_push({.unique = {.key = "u"}})) << "its key is free";
     for (const job_id id : {good, held}) {
       const leased_job l = try_lease().value().at(0);
-      EXPECT_EQ(l.it->id, id) << damage;
+      EXPECT_EQ(l.job->id, id) << damage;
       EXPECT_TRUE(e().ack(l.ref()).get());
     }
     EXPECT_TRUE(e().ack(try_lease().value().at(0).ref()).get());
   }
-  EXPECT_TRUE(told_so_far().empty());
+  EXPECT_TRUE(reported().empty());
 }
 
 TEST_F(Damage, ManyDamagedRowsArePurgedWithoutAnOutage) {
@@ -347,7 +347,7 @@ TEST_F(Damage, ManyDamagedRowsArePurgedWithoutAnOutage) {
   EXPECT_EQ(counts.unfinished() + counts.dead + counts.bytes, 0U);
   EXPECT_EQ(check_store(path).value().problems, std::vector<std::string>{});
   EXPECT_TRUE(e().health().takes_pushes);
-  EXPECT_TRUE(told_so_far().empty());
+  EXPECT_TRUE(reported().empty());
 }
 
 TEST_F(Damage, DeletingADamagedRowOfABatchEndsTheBatch) {
@@ -362,18 +362,18 @@ TEST_F(Damage, DeletingADamagedRowOfABatchEndsTheBatch) {
   open(path);
   sql("UPDATE jobs SET rank = 5 WHERE id = " + std::to_string(pushed.jobs.at(0)));
   const leased_job other = try_lease().value().at(0);
-  EXPECT_EQ(other.it->id, pushed.jobs.at(1));
+  EXPECT_EQ(other.job->id, pushed.jobs.at(1));
   EXPECT_TRUE(e().ack(other.ref()).get());
   EXPECT_FALSE(e().get_batch(pushed.id).get().value().has_ended());
   EXPECT_TRUE(e().remove(pushed.jobs.at(0)).get());
   const batch_info ended = e().get_batch(pushed.id).get().value();
   EXPECT_TRUE(ended.has_ended());
   EXPECT_EQ(ended.failed, 1U);
-  EXPECT_EQ(try_lease().value().at(0).it->id, pushed.on_failure);
+  EXPECT_EQ(try_lease().value().at(0).job->id, pushed.on_failure);
   EXPECT_EQ(check_store(path).value().problems, std::vector<std::string>{});
 }
 
-TEST_F(Damage, ADamagedBatchIsRefusedAndItsJobsEnd) {
+TEST_F(Damage, ADamagedBatchIsRejectedAndItsJobsEnd) {
   batch_spec spec;
   spec.jobs.resize(1);
   spec.jobs[0].kind = "k";
@@ -386,7 +386,7 @@ TEST_F(Damage, ADamagedBatchIsRefusedAndItsJobsEnd) {
   EXPECT_EQ(e().cancel_batch(pushed.id).get().error().code, error_code::corrupt);
   EXPECT_FALSE(try_push({.batch = pushed.id}));
   const job_id waits = push({.after = {{.on = pushed.id}}});
-  EXPECT_EQ(e().get(waits).get().value().state, job_state::held) << "it is not taken for done";
+  EXPECT_EQ(e().get(waits).get().value().state, job_state::held) << "it does not count as done";
   EXPECT_TRUE(e().health().takes_pushes);
   const auto problems = check_store(path).value().problems;
   ASSERT_FALSE(problems.empty()) << "it got no new checksum";

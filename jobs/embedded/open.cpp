@@ -11,8 +11,8 @@ result<std::unique_ptr<engine>> open(std::string path, open_options o) {
   if (o.sync == sync_mode::interval) {
     if (o.flush_every < milliseconds(1)) {
       return error{error_code::invalid,
-                   "flush_every is at least 1 ms with sync_mode::interval; never to flush is "
-                   "sync_mode::off"};
+                   "flush_every must be at least 1 ms with sync_mode::interval; use "
+                   "sync_mode::off to never flush"};
     }
     o.engine.flush_every = o.flush_every;
   }

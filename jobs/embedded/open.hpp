@@ -2,17 +2,17 @@
 
 // A durable job queue inside your program: one file, no server.
 //
-// Use it where those who push and those who work are one program. Prefer a server (`sluice serve`)
-// and `client` when they are several: one program at a time can have the file.
+// Use it if producers and workers are one program. Prefer a server (`sluice serve`) and `client`
+// for several programs: only one program at a time can open the file.
 //
 // Guarantees: those of the engine (jobs/engine/engine.hpp) on a SQLite file
-// (jobs/store/sqlite/sqlite_store.hpp). The file is made if it is not there. Errors: locked
-// (another program has it, the message says which), corrupt, disk_full, io_error, and invalid for a
-// file that is something else.
+// (jobs/store/sqlite/sqlite_store.hpp). The file is created if it does not exist. Errors: `locked`
+// (another program has the file open; the message names it), `corrupt`, `disk_full`, `io_error`,
+// and `invalid` for a file of another kind.
 //
 //     auto jobs = jobs::open("jobs.db");
 //     if (!jobs) return complain(jobs.error().message);
-//     (*jobs)->push({.kind = "mail", .args = jobs::encode(mail{.to = "ada"})}).get();
+//     (*jobs)->push({.kind = "mail", .args = jobs::encode(mail{.recipient = "ada"})}).get();
 
 #include <memory>
 #include <string>
@@ -24,12 +24,12 @@
 namespace sluice::jobs {
 
 struct open_options {
-  // When a push counts as safe; see sync_mode.
+  // When a push is durable; see sync_mode.
   sync_mode sync = sync_mode::full;
-  // For sync_mode::interval: the most that a power cut can lose, at least 1 ms (invalid).
+  // For sync_mode::interval: the longest period that a power cut can lose, at least 1 ms.
   milliseconds flush_every{100};
 
-  // All else. The path and the two above are filled in.
+  // Further options. The path and the two options above override theirs.
   sqlite_options file{};
   engine_options engine{};
 };

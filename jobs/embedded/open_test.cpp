@@ -30,7 +30,7 @@ TEST_F(Open, DoesAJobWithoutAServer) {
   EXPECT_EQ(decode<int>(*jobs->wait(pushed->id).get()->result).value(), 42);
 }
 
-TEST_F(Open, FindsWhatWasPushedBeforeItWasClosed) {
+TEST_F(Open, FindsEarlierJobsAfterAReopen) {
   for (const sync_mode mode : {sync_mode::full, sync_mode::interval, sync_mode::off}) {
     const std::string path = path_ + std::string(to_string(mode));
     job_id id = 0;
@@ -55,14 +55,14 @@ TEST_F(Open, KeepsTheLeaseOfAWorkerThatOutlivesTheEngineFromOtherWorkers) {
   EXPECT_TRUE(jobs->ack(lease).get());
 }
 
-TEST_F(Open, RefusesASecondProgramAndSaysWhoHasTheFile) {
+TEST_F(Open, RejectsASecondProgramAndNamesTheFirst) {
   auto first = open(path_).value();
   const auto second = open(path_);
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().code, error_code::locked);
 }
 
-TEST_F(Open, RefusesWhatIsNoJobFile) {
+TEST_F(Open, RejectsAFileOfAnotherKind) {
   std::ofstream(path_) << "This is a text about something else, and long enough to be looked at.\n"
                        << std::string(4096, '.');
   const auto opened = open(path_);
@@ -74,7 +74,7 @@ TEST_F(Open, RefusesWhatIsNoJobFile) {
   EXPECT_FALSE(open(folder_.file("no/such/folder/jobs.db")));
 }
 
-TEST_F(Open, RefusesAnIntervalThatWouldNeverSync) {
+TEST_F(Open, RejectsAnIntervalThatWouldNeverSync) {
   for (const milliseconds never : {milliseconds(0), milliseconds(-1)}) {
     const auto opened = open(path_, {.sync = sync_mode::interval, .flush_every = never});
     ASSERT_FALSE(opened);

@@ -1,34 +1,37 @@
 #pragma once
 
-// Keeps jobs, hands each to one worker at a time, and loses none: the job server without a network.
+// Stores jobs, leases each to one worker at a time, and loses none: the job server without a
+// network.
 //
 // Use it inside a program (`jobs::open("jobs.db")`), or behind HTTP and the other protocols, which
-// add nothing to what is said here.
+// add no guarantees of their own.
 //
-// Guarantees: any thread may call anything. A future of push, ack, fail, cancel and the like
-// becomes ready after its change is durable, in the store's sense of the word; many of them share
-// one transaction. Every job that was acknowledged is there until a worker acked it or it was dead,
-// cancelled or deleted and its retention was over. A job is leased to one worker at a time; when
-// its lease runs out it fails that attempt and is given to another, so delivery is at least once.
-// Leases themselves are kept in memory: after a crash, what was running is ready again at once.
-// `stop` and destruction save them, and the next engine on the same store honours them until they
-// run out. Time without an engine counts, except that a lease that ran out in it gets its duration
-// again.
-// Order: in a queue by priority, then by arrival; a retry arrives when its pause is over. Jobs with
-// the same key run one at a time in the order of their arrival, whatever their priority.
-// Between queues: a lease that names several takes from those that have jobs in proportion to their
-// weights, so that none starves.
-// Where you resume: continuations run on the thread that commits, which is the engine's own or one
-// that helps it (`help`), unless `via` names another executor; they must be short.
-// Limits on waiting: push (for room), lease (for a job), wait (for an end) take wait_limits; one
-// that ends early did nothing. Cancelling the future of a waiting lease ends the wait too.
-// Bounds: each queue by its options; in memory a window of every queue's next jobs, at most
-// options::window_bytes_max in all; waiting calls by options::waiting_max
-// and waiting_bytes_max; what is on its way to the store by options::staged_bytes_max.
-// When the disk is full or fails: what was to be committed is answered with the reason, pushes are
-// refused with it from then on, leases and acks are tried on; a probe brings the pushes back.
-// Nothing is said to be stored before it is. But a worker who waits may get a job that was pushed
-// while it is being stored, and if that fails, its lease is lost and the push hears io_error.
+// Guarantees: any thread may call any member. A future of push, ack, fail, cancel and the like
+// becomes ready after its change is durable (as the store defines it); many changes share one
+// transaction (group commit). An acknowledged job is kept until a worker acked it, or until it was
+// dead, cancelled or deleted and its retention has passed. A job is leased to one worker at a time.
+// When its lease expires, that attempt has failed and the job is given to another worker: delivery
+// is at least once. Leases are kept in memory: after a crash, jobs that were running are ready
+// again at once. `stop` and the destructor save leases, and the next engine on the same store
+// restores them until they expire. Time without an engine counts; a lease that expired in it gets
+// its full duration again.
+// Order: within a queue by priority, then by arrival; a retry arrives when its backoff has passed.
+// Jobs with the same key run one at a time in the order of their arrival, independent of priority.
+// Between queues: a lease that names several queues takes from all that have ready jobs in
+// proportion to their weights, so that none starves.
+// Where you resume: continuations run on the committing thread (the engine's own, or a caller of
+// `commit_here`), unless `via` names another executor; they must be short.
+// Cancel safety: push (waits for capacity), lease (for a job) and wait (for an end) take
+// wait_limits; a call that ends early has changed nothing. Cancelling the future of a waiting lease
+// ends the wait too.
+// Bounds: each queue by its options; memory by a window of every queue's next jobs, at most
+// options::window_bytes_max in total; waiting calls by options::waiting_max and waiting_bytes_max;
+// uncommitted changes by options::staged_bytes_max.
+// When the disk is full or fails: changes in the commit fail with the error, and from then on
+// pushes are rejected with it; leases and acks are still attempted; a periodic probe re-enables
+// pushes. No reply reports a change as stored before it is durable. A waiting worker may get a job
+// before the commit of its push; if that commit fails, the lease is lost and the push fails with
+// io_error.
 // Cost: a push and its ack are each a share of one commit (./bench engine).
 //
 //     auto engine = jobs::engine::open(std::move(store)).value();
@@ -56,177 +59,184 @@
 
 namespace sluice::jobs {
 
-// Where the ends of jobs with a webhook wait to be posted. The server's own: it counts against no
-// bound on queues.
+// The queue of the server's own jobs that post the ends of jobs with a webhook. Not counted in
+// queues_max.
 inline constexpr std::string_view webhook_queue = "sluice/webhooks";
 
 struct engine_options {
   time_source* time = nullptr;  // null: real_time()
   std::uint64_t seed = 0;       // of jitter and lease keys; zero: from the system
 
-  std::uint64_t window_bytes_max = std::uint64_t{16} << 20;  // ready jobs kept in memory, in all
-  std::size_t window_jobs_max = 16384;                       // ... of one queue
+  // Ready jobs in memory, all queues together.
+  std::uint64_t window_bytes_max = std::uint64_t{16} << 20;
+  std::size_t window_jobs_max = 16384;  // ... per queue
   std::size_t queues_max = 10'000;
   std::size_t running_max = 100'000;  // leases at a time
   std::size_t lease_max = 1000;       // jobs in one lease call
-  std::size_t waiting_max = 100'000;  // calls that wait: pushes, leases, waits for an end
-  std::uint64_t waiting_bytes_max = std::uint64_t{64} << 20;  // ... and the jobs that those push
-  std::size_t bulk_max = 10'000;                              // jobs in one push_many
-  // Pushes on their way to the store, and the jobs that they drop; beyond it they wait, as for
-  // room. As much again of results and failures of workers; beyond that they are `overloaded`, and
-  // the lease stays as it was.
+  std::size_t waiting_max = 100'000;  // waiting calls: pushes, leases, waits for an end
+  // Bytes of these calls, pushed jobs included.
+  std::uint64_t waiting_bytes_max = std::uint64_t{64} << 20;
+  std::size_t bulk_max = 10'000;  // jobs in one push_many
+  // Uncommitted pushes, and the jobs that they evict; further pushes wait, as for capacity. The
+  // results and failures of workers have a budget of the same size; beyond it they fail with
+  // `overloaded` and the lease stays valid.
   std::uint64_t staged_bytes_max = std::uint64_t{64} << 20;
-  // How long after a commit `store::flush` is called, at the latest. It must be set for a store
-  // that makes batches durable only when it is flushed (sqlite with sync_mode::interval): with zero
-  // the engine never flushes, and such a store loses in a power cut whatever the system had not
-  // written by itself. Others need none.
+  // Longest time from a commit to the next `store::flush`. Must be set for a store that makes
+  // transactions durable only when it is flushed (sqlite with sync_mode::interval): with zero the
+  // engine never flushes, and after a power cut such a store has lost all that the system had not
+  // yet written by itself. Other stores do not need it.
   milliseconds flush_every{0};
-  milliseconds probe_every{1000};    // how often a store that failed is tried again
-  std::size_t events_kept = 16'384;  // for those who ask for what happened while they were away
-  // Whether the server may post to this URL; asked for webhooks and queues that are delivered.
-  // None: it may to none.
+  milliseconds probe_every{1000};    // period of the probe of a failed store
+  std::size_t events_kept = 16'384;  // for readers that were disconnected meanwhile
+  // Checks whether the server may post to this URL; called for webhooks and for queues with
+  // delivery. Unset: no URL is allowed.
   std::function<void_result(std::string_view url)> check_url{};
-  // Told when the options of a queue have changed, on the committing thread; must not wait.
+  // Called on the committing thread when the options of a queue have changed; must not block.
   std::function<void()> on_queue_change{};
-  // Told when the store fails and when it works again, on the committing thread; must not call the
+  // Called on the committing thread when the store fails and when it works again; must not call the
   // engine.
   std::function<void(const jobs::health&)> on_health{};
 };
 
 class engine {
  public:
-  // The store's own error when it cannot be loaded.
-  static result<std::unique_ptr<engine>> open(std::unique_ptr<store> keep, engine_options o = {});
+  // Fails with the store's own error when the store cannot be loaded.
+  static result<std::unique_ptr<engine>> open(std::unique_ptr<store> storage,
+                                              engine_options o = {});
   engine(const engine&) = delete;
   engine& operator=(const engine&) = delete;
-  ~engine();  // as stop()
+  ~engine();  // calls stop()
 
-  // Producers. With when_full = block a push waits for room, until its limits.
+  // Producers. With when_full = block a push waits for capacity, within its limits.
   future<result<push_receipt>> push(job_spec spec, wait_limits limits = {});
-  // One result for each, in order; with all_or_nothing an error of one is everyone's.
+  // Returns one result for each spec, in order. With all_or_nothing an error of one job fails all.
   future<std::vector<result<push_receipt>>> push_many(std::vector<job_spec> specs,
                                                       bulk mode = bulk::each,
                                                       wait_limits limits = {});
 
-  // A batch with its jobs and callbacks, all or nothing. Its jobs may wait for one another
+  // Pushes a batch with its jobs and callbacks, all or nothing. Its jobs may depend on one another
   // (`step`).
   future<result<batch_receipt>> push_batch(batch_spec spec, wait_limits limits = {});
 
-  // Workers. Waits until there is at least one job, takes up to `max`; never an empty list:
-  // timed_out, stopped or shutting_down instead.
-  future<result<std::vector<leased_job>>> lease(lease_request what, wait_limits limits = {});
-  // This job, whichever queue it is in: ready, scheduled, retrying or dead (its attempts are then
-  // counted from zero again). Neither a pause nor a rate keeps it back. not_found; wrong_state: it
-  // runs, is held, or has ended otherwise; overloaded: running_max, the queue's concurrency or the
-  // leases of cancelled jobs of its key allow no further lease. A job that was not ready, and of
-  // whose key another has the turn, is held from then on, as after `retry`: wrong_state.
+  // Workers. Waits until at least one job is ready and takes up to `max`. The list is never empty:
+  // the call fails with timed_out, stopped or shutting_down instead.
+  future<result<std::vector<leased_job>>> lease(lease_request request, wait_limits limits = {});
+  // Leases the job with this id, from any queue. It may be ready, scheduled, retrying or dead
+  // (its attempts then restart at zero). Pauses and rates do not apply. Fails with not_found; with
+  // wrong_state if the job runs, is held, or has ended otherwise; with overloaded if running_max,
+  // the queue's concurrency or leases of cancelled jobs of its key allow no further lease. If the
+  // job was not ready and another job holds its key, it becomes `held`, as after `retry`, and the
+  // call fails with wrong_state.
   future<result<leased_job>> lease_job(job_id id, std::string worker = {},
                                        milliseconds lease_for = milliseconds(0));
   result<extension> extend(lease_ref lease, milliseconds by = milliseconds(0),
-                           std::optional<jobs::progress> how_far = {});
-  // Kept in memory until the attempt ends, and then with the job.
-  void_result report(lease_ref lease, jobs::progress how_far);
-  // Kept as long as the job is.
+                           std::optional<jobs::progress> progress = {});
+  // Kept in memory until the attempt ends, then stored with the job.
+  void_result report(lease_ref lease, jobs::progress progress);
+  // Stored as long as the job is.
   future<void_result> log(lease_ref lease, std::vector<std::string> lines);
   future<void_result> ack(lease_ref lease, std::optional<payload> job_result = {});
   future<std::vector<void_result>> ack_many(std::vector<ack_item> items);
   future<result<fail_receipt>> fail(lease_ref lease, failure why);
-  future<void_result> release(lease_ref lease, give_back how = {});
+  future<void_result> release(lease_ref lease, give_back options = {});
   future<std::vector<void_result>> release_many(std::vector<lease_ref> leases);
-  // Who has a running job, and until when; none: nobody.
+  // Returns the worker and the expiry of a running job; nullopt: it is not running.
   std::optional<lease_info> lease_of(job_id id) const;
 
-  // Anybody.
+  // Any caller.
   future<result<job>> get(job_id id);
   future<result<job>> wait(job_id id, wait_limits limits = {});  // until it has ended
-  // The same without a copy for each caller: all that wait for one job share it. Null: it had ended
-  // before; `get` it.
+  // As `wait`, without a copy for each caller: all callers waiting for one job share it. Null: the
+  // job had already ended; `get` it.
   future<result<job_ptr>> await_end(job_id id, wait_limits limits = {});
-  future<result<job_page>> list(list_request what);
-  // A running job is cancelled at once; its worker learns it from the next extend, and its ack or
-  // fail changes nothing any more. Until the lease ends, it counts for the limits of the queue and
-  // of the key. Ended already: wrong_state.
+  future<result<job_page>> list(list_request request);
+  // Cancels a job, a running one at once: its worker learns of it from its next extend, and its ack
+  // or fail has no effect. Until the lease ends it counts in the limits of the queue and of the
+  // key. Fails with wrong_state if the job has ended.
   future<result<job>> cancel(job_id id);
-  // Ends a job that nobody has taken: it is dead, with `why` as its last error, and no attempt is
-  // counted. No limit or pause of its queue keeps it back, and it is kept as the dead of its queue
-  // are, even if the job itself is not to be kept. Running, or ended already: wrong_state.
+  // Ends a job that is not running: it becomes dead with `why` as its last error, and no attempt is
+  // counted. Limits and pauses of the queue do not apply. It is kept for the queue's keep_dead,
+  // even if its own keep_for is zero. Fails with wrong_state if the job runs or has ended.
   future<result<job>> kill(job_id id, failure why);
-  // The job of a queue that is next: to be taken (ready), to become ready (scheduled; those that
-  // retry count as such), or, of the dead, the one that was pushed first. not_found: there is none.
+  // Returns the next job of a queue in a state: the next to be leased (ready), the next to become
+  // ready (scheduled; retrying jobs included), or the dead job that was pushed first. Fails with
+  // not_found if there is no such job.
   future<result<job>> peek(std::string queue, job_state state);
-  // Makes up to `max` dead jobs of a queue ready, as retry does; of a queue that has none, those
-  // that are scheduled or retrying, the next ones first. Which those were.
+  // Makes up to `max` dead jobs of a queue ready, as retry does; if it has no dead jobs, its
+  // scheduled and retrying jobs, the soonest first. Returns the jobs it made ready.
   future<result<kicked_jobs>> kick(std::string queue, std::uint64_t max);
-  // Dead, cancelled, scheduled or retrying: ready now, its attempts counted from zero again if it
-  // was dead or cancelled. Otherwise wrong_state.
+  // Makes a dead, cancelled, scheduled or retrying job ready now; a dead or cancelled job restarts
+  // its attempts at zero. Fails with wrong_state in any other state.
   future<result<job>> retry(job_id id);
-  // Forgets it, in any state but running (wrong_state).
+  // Deletes a job in any state but running (wrong_state).
   future<void_result> remove(job_id id);
 
   future<result<log_page>> logs(job_id id, std::uint64_t after = 0, std::size_t limit = 1000);
 
-  // Batches. What is done to a whole batch goes in steps, as purge does, and says how many jobs it
-  // was done to.
+  // Batches. Calls that change a whole batch work page by page, as purge does, and return the
+  // number of jobs changed.
   future<result<batch_info>> get_batch(job_id id);
   future<result<batch_page>> batches(job_id after = 0, std::size_t limit = 100);
   future<result<batch_info>> close_batch(job_id id);
-  future<result<std::uint64_t>> cancel_batch(job_id id);  // all that have not ended
-  future<result<std::uint64_t>> retry_batch(job_id id);   // all that are dead or cancelled
+  future<result<std::uint64_t>> cancel_batch(job_id id);  // all jobs that have not ended
+  future<result<std::uint64_t>> retry_batch(job_id id);   // all dead or cancelled jobs
 
-  // Cron. Setting one of a name that is there changes it, and keeps what it has run. Of runs that
-  // were missed at once no more than 100,000 are counted.
+  // Cron. Setting an entry whose name exists changes it and keeps its run history. Of the runs
+  // missed at one time, at most 100,000 are counted.
   future<result<cron_info>> set_cron(cron_spec spec);
   future<result<cron_info>> patch_cron(std::string name, cron_patch patch);
   future<void_result> remove_cron(std::string name);
-  future<result<push_receipt>> run_cron(std::string name);  // now, besides its times
+  future<result<push_receipt>> run_cron(std::string name);  // now, in addition to its schedule
   std::vector<cron_info> crons() const;                     // by name
   result<cron_info> get_cron(std::string_view name) const;  // not_found
 
-  // What happened after a given event, as far as it is kept; waits until there is something.
-  // A page without events, and a new `next`, at the deadline.
-  future<result<event_page>> events(event_request what, wait_limits limits = {});
+  // Returns the events after a given event, as far as they are kept; waits until there is one. At
+  // the deadline it returns a page without events and with a new `next`.
+  future<result<event_page>> events(event_request request, wait_limits limits = {});
 
   std::vector<queue_info> queues() const;
   result<queue_info> queue(std::string_view name) const;  // not_found
-  // How many of its ready jobs have a higher priority than this. Where they are more than the queue
-  // has in memory: all that are ready.
+  // Returns the number of ready jobs with a higher priority. If they reach beyond the part of the
+  // queue in memory: the number of all ready jobs.
   std::uint64_t ready_above(std::string_view name, std::int64_t priority) const;
-  future<result<queue_info>> configure(std::string name, queue_patch patch);  // makes it if need be
-  // Gives no jobs of this queue to anybody for so long, whatever its options say; zero: it does
-  // again. Kept in memory: a restart ends it. not_found: there is no such queue.
+  // Creates the queue if necessary.
+  future<result<queue_info>> configure(std::string name, queue_patch patch);
+  // Stops leases from this queue for the given time, in addition to its options; zero ends the
+  // pause. Kept in memory: a restart ends it. Fails with not_found if the queue does not exist.
   void_result pause_for(std::string_view name, milliseconds time);
-  // How much is left of that; zero: it is not paused so.
+  // Returns the rest of that pause; zero: none.
   milliseconds pause_left(std::string_view name) const;
-  // Forgets every job of a queue that is not running; how many those were. Goes in steps: what is
-  // pushed meanwhile stays.
+  // Deletes every job of a queue that is not running and returns their number. Works page by page:
+  // jobs pushed meanwhile stay.
   future<result<std::uint64_t>> purge(std::string name);
 
-  // For a thread that serves many callers, such as an event loop, at the end of each of its turns:
-  // what they have staged is committed here if it is little, or else handed to the committing
-  // thread. From the first call on, this thread must call it after whatever else it calls: until
-  // then nothing of that is begun. Spares two changes of threads for each call (./bench beanstalk).
-  // `between` is called when jobs were given to workers and the disk is to be waited for next:
-  // write what there is to write. It may call all of this but help and stop, and waits for nothing.
-  // True: the commit waits, for 100 us at most, for callers who were answered just now and are
-  // about to come back; or something was asked in between. Serve who has come, and call it again.
-  bool help(const std::function<void()>& between = {});
+  // Commits on the calling thread. For a thread that serves many callers, such as an event loop, at
+  // the end of each loop iteration: few staged changes are committed here, many are passed to the
+  // committing thread. After its first call, a thread must call this after every group of engine
+  // calls; until then the engine does not start committing them. Saves two thread switches per call
+  // (./bench beanstalk). `flush_replies` is called after jobs were leased and before the wait for
+  // the disk: write the pending replies there. It may call any member but commit_here and stop, and
+  // must not block. Returns true while the commit waits, at most 100 us, for the callers of the
+  // previous commit to send their next call, or if flush_replies staged changes. Serve the pending
+  // input, then call it again.
+  bool commit_here(const std::function<void()>& flush_replies = {});
 
   engine_stats stats() const;
   jobs::health health() const;
   std::string describe_store() const;
 
-  // Shutting down. close: no leases any more, and no push waits for room; calls that do either get
-  // shutting_down. Other pushes are still taken, and workers can extend, ack and fail. drained:
-  // becomes ready when nothing is running.
+  // Shutting down. close: refuses leases and pushes that would wait for capacity, with
+  // shutting_down; ends waiting calls of both kinds. Other pushes are still accepted, and workers
+  // can extend, ack and fail. drained: becomes ready when no job is leased.
   void close();
   future<status> drained(wait_limits limits = {});
-  // close, saves the leases that are still out, commits, ends the committing thread. Calls after it
-  // hear shutting_down.
+  // Closes, saves the open leases, commits, and joins the committing thread. Later calls fail with
+  // shutting_down.
   void stop();
 
  private:
   class impl;
-  explicit engine(std::unique_ptr<impl> it);
+  explicit engine(std::unique_ptr<impl> implementation);
   std::unique_ptr<impl> impl_;
 };
 

@@ -1,4 +1,4 @@
-// Jobs that wait for the end of others.
+// Jobs that depend on the end of other jobs.
 
 #include <gtest/gtest.h>
 
@@ -16,12 +16,12 @@ class EngineAfter : public engine_words {
   }
   void finish(job_id id) {
     const leased_job l = take();
-    ASSERT_EQ(l.it->id, id);
+    ASSERT_EQ(l.job->id, id);
     ASSERT_TRUE(ack(l));
   }
   void kill(job_id id) {
     const leased_job l = take();
-    ASSERT_EQ(l.it->id, id);
+    ASSERT_EQ(l.job->id, id);
     ASSERT_TRUE(fail(l, {.for_good = true}));
   }
 };
@@ -37,7 +37,7 @@ TEST_F(EngineAfter, AJobWaitsForTheSuccessOfAnother) {
   EXPECT_EQ(drain(), ids{b});
 }
 
-TEST_F(EngineAfter, SuccessDoesNotComeWithARetry) {
+TEST_F(EngineAfter, ARetryDoesNotMeetSuccess) {
   const job_id a = push({.retry = {.first = 1s, .factor = 1.0, .jitter = 0}});
   const job_id b = push_after({a}, after_when::end);
   ASSERT_TRUE(fail(take()));
@@ -46,7 +46,7 @@ TEST_F(EngineAfter, SuccessDoesNotComeWithARetry) {
   EXPECT_EQ(drain(), (ids{a, b}));
 }
 
-TEST_F(EngineAfter, EndComesWithAnyEnd) {
+TEST_F(EngineAfter, AnyEndMeetsEnd) {
   for (const bool is_cancelled : {false, true}) {
     const job_id a = push();
     const job_id b = push_after({a}, after_when::end);
@@ -59,7 +59,7 @@ TEST_F(EngineAfter, EndComesWithAnyEnd) {
   EXPECT_EQ(drain(), ids{b});
 }
 
-TEST_F(EngineAfter, FailureComesWithDeathOrACancel) {
+TEST_F(EngineAfter, DeathOrACancelMeetsFailure) {
   const job_id a = push();
   const job_id b = push_after({a}, after_when::failure);
   kill(a);
@@ -70,10 +70,10 @@ TEST_F(EngineAfter, FailureComesWithDeathOrACancel) {
   EXPECT_EQ(drain(), ids{d});
 }
 
-TEST_F(EngineAfter, OneThatWaitsForAFailureIsSkippedOnSuccess) {
+TEST_F(EngineAfter, AJobWaitingForFailureIsSkippedOnSuccess) {
   const job_id a = push();
   const job_id b = push_after({a}, after_when::failure);
-  const job_id c = push_after({b}, after_when::success);  // could only wait for it
+  const job_id c = push_after({b}, after_when::success);  // the only dependency it could have
   const job_id d = push_after({b}, after_when::end);
   auto waits = e().wait(b);
   settle();
@@ -91,7 +91,7 @@ TEST_F(EngineAfter, AChainRunsInItsOrder) {
   EXPECT_EQ(drain(), chain);
 }
 
-TEST_F(EngineAfter, ADiamondClosesWhenBothSidesHaveEnded) {
+TEST_F(EngineAfter, ADiamondJoinsWhenBothSidesHaveEnded) {
   const job_id top = push();
   const job_id left = push_after({top});
   const job_id right = push_after({top});
@@ -106,7 +106,7 @@ TEST_F(EngineAfter, ADiamondClosesWhenBothSidesHaveEnded) {
   EXPECT_EQ(drain(), ids{bottom});
 }
 
-TEST_F(EngineAfter, WhatIsGoneByNowWasDone) {
+TEST_F(EngineAfter, ADeletedDependencyCountsAsDone) {
   const job_id a = push();
   finish(a);
   EXPECT_FALSE(has(a));
@@ -116,25 +116,25 @@ TEST_F(EngineAfter, WhatIsGoneByNowWasDone) {
   never.after = {{a, {}, after_when::failure}};
   const auto pushed = try_push(never);
   ASSERT_TRUE(pushed);
-  EXPECT_EQ(pushed->what, push_receipt::fate::skipped);
+  EXPECT_EQ(pushed->outcome, push_receipt::fate::skipped);
   EXPECT_EQ(pushed->id, 0U);
 }
 
-TEST_F(EngineAfter, AnUnknownJobIsRefused) {
+TEST_F(EngineAfter, AnUnknownJobIsRejected) {
   const job_id a = push();
   job_spec s;
   s.after = {{a}, {a + 5000}};
   const auto pushed = try_push(s);
   EXPECT_EQ(code_of(pushed), error_code::not_found);
-  EXPECT_NE(
-      pushed.error().message.find("after[1]: there is no job or batch " + std::to_string(a + 5000)),
-      std::string::npos)
+  EXPECT_NE(pushed.error().message.find("after[1]: job or batch " + std::to_string(a + 5000) +
+                                        " does not exist"),
+            std::string::npos)
       << pushed.error().message;
   s.after = {{0, "flight"}};
   EXPECT_EQ(code_of(try_push(s)), error_code::invalid);
 }
 
-TEST_F(EngineAfter, ADeadJobHoldsWhatDependsOnItUntilItIsRetriedAndDone) {
+TEST_F(EngineAfter, ADeadJobHoldsItsDependentsUntilItIsRetriedAndDone) {
   const job_id a = push();
   const job_id b = push_after({a});
   const job_id other = push();
@@ -150,7 +150,7 @@ TEST_F(EngineAfter, ADeadJobHoldsWhatDependsOnItUntilItIsRetriedAndDone) {
   EXPECT_EQ(drain(), (ids{a, b}));
 }
 
-TEST_F(EngineAfter, OneThatComesAfterADeadJobWaitsForItToo) {
+TEST_F(EngineAfter, AJobPushedAfterADeadJobWaitsForItToo) {
   const job_id a = push();
   kill(a);
   const job_id b = push_after({a});
@@ -160,7 +160,7 @@ TEST_F(EngineAfter, OneThatComesAfterADeadJobWaitsForItToo) {
   EXPECT_EQ(drain().size(), 3U);
 }
 
-TEST_F(EngineAfter, ADeletedJobSkipsWhatWaitedForItsSuccess) {
+TEST_F(EngineAfter, DeletingAJobSkipsJobsWaitingForItsSuccess) {
   const job_id a = push();
   const job_id b = push_after({a});
   const job_id c = push_after({b});
@@ -173,7 +173,7 @@ TEST_F(EngineAfter, ADeletedJobSkipsWhatWaitedForItsSuccess) {
   EXPECT_EQ(drain(), ids{d});
 }
 
-TEST_F(EngineAfter, ADeadJobWhoseRetentionIsOverSkipsWhatWaitedForIt) {
+TEST_F(EngineAfter, TheEndOfADeadJobsRetentionSkipsItsDependents) {
   configure({.keep_dead = 10s});
   const job_id a = push();
   const job_id b = push_after({a});
@@ -184,7 +184,7 @@ TEST_F(EngineAfter, ADeadJobWhoseRetentionIsOverSkipsWhatWaitedForIt) {
   EXPECT_FALSE(has(a) || has(b));
 }
 
-TEST_F(EngineAfter, OneWithATimeOfItsOwnIsScheduledThen) {
+TEST_F(EngineAfter, AReleasedJobWithRunAtIsScheduled) {
   const job_id a = push();
   const unix_time at = time.now() + 30s;
   const job_id b = push_after({a}, after_when::success, {.run_at = at});
@@ -198,14 +198,14 @@ TEST_F(EngineAfter, OneWithATimeOfItsOwnIsScheduledThen) {
   EXPECT_TRUE(is_empty());
   advance(1s);
   EXPECT_EQ(drain(), ids{b});
-  // Its time has passed when it is let go.
+  // Its run_at has passed when it is released.
   const job_id c = push();
   const job_id d = push_after({c}, after_when::success, {.run_at = time.now() + 5s});
   advance(6s);
   EXPECT_EQ(drain(), (ids{c, d}));
 }
 
-TEST_F(EngineAfter, OneWithAKeyJoinsItsLineWhenItIsLetGo) {
+TEST_F(EngineAfter, AReleasedJobWithAKeyJoinsItsLine) {
   const job_id a = push();
   const job_id late = push_after({a}, after_when::success, {.key = "k"});
   const job_id first = push({.key = "k"});
@@ -214,7 +214,7 @@ TEST_F(EngineAfter, OneWithAKeyJoinsItsLineWhenItIsLetGo) {
   finish(a);
   EXPECT_EQ(state(late), job_state::held);
   const job_id third = push({.key = "k"});
-  // By arrival: it was pushed before the others that wait.
+  // By arrival: it was pushed before the other held jobs.
   EXPECT_EQ(drain(), (ids{first, late, second, third}));
 }
 
@@ -245,7 +245,7 @@ TEST_F(EngineAfter, AHeldJobCountsAgainstTheCapacity) {
   EXPECT_EQ(code_of(try_push({})), error_code::queue_full);
 }
 
-TEST_F(EngineAfter, ASkippedJobMakesRoomAndFreesItsUniqueKey) {
+TEST_F(EngineAfter, ASkippedJobFreesItsCapacityAndItsUniqueKey) {
   configure({.capacity_jobs = 2, .when_full = overflow::block});
   const job_id a = push();
   push_after({a}, after_when::failure, {.unique = {.key = "u"}});
@@ -253,11 +253,11 @@ TEST_F(EngineAfter, ASkippedJobMakesRoomAndFreesItsUniqueKey) {
   finish(a);
   const auto pushed = waits.get();
   ASSERT_TRUE(pushed);
-  EXPECT_EQ(pushed->what, push_receipt::fate::accepted);
+  EXPECT_EQ(pushed->outcome, push_receipt::fate::accepted);
   EXPECT_EQ(drain(), ids{pushed->id});
 }
 
-TEST_F(EngineAfter, OutlivesACrash) {
+TEST_F(EngineAfter, SurvivesACrash) {
   const job_id a = push();
   const job_id b = push_after({a});
   crash();
@@ -265,7 +265,7 @@ TEST_F(EngineAfter, OutlivesACrash) {
   EXPECT_EQ(drain(), (ids{a, b}));
 }
 
-TEST_F(EngineAfter, AnAckThatFailsReleasesNobody) {
+TEST_F(EngineAfter, AFailedAckReleasesNoJob) {
   const job_id a = push();
   const job_id b = push_after({a});
   const job_id c = push_after({a}, after_when::failure);
@@ -282,7 +282,7 @@ TEST_F(EngineAfter, AnAckThatFailsReleasesNobody) {
 
 // Several changes in one commit.
 
-TEST_F(EngineAfter, OneThatIsPushedWhileItsDependencyEndsIsNotStuck) {
+TEST_F(EngineAfter, AJobPushedWhileItsDependencyEndsIsNotStuck) {
   const job_id a = push();
   const leased_job l = take();
   ids late;
@@ -290,21 +290,21 @@ TEST_F(EngineAfter, OneThatIsPushedWhileItsDependencyEndsIsNotStuck) {
     auto before = begin_push({.after = {{a}}});
     auto acked = e().ack(l.ref());
     auto behind = begin_push({.after = {{a}}});
-    drive.let_go();
+    drive.unblock();
     EXPECT_TRUE(acked.get());
     late = {before.get().value().id, behind.get().value().id};
   });
   EXPECT_EQ(drain(), late);
 }
 
-TEST_F(EngineAfter, OneThatIsReleasedAndCancelledInOneCommitIsCancelled) {
+TEST_F(EngineAfter, AJobReleasedAndCancelledInOneCommitIsCancelled) {
   const job_id a = push();
   const job_id b = push_after({a});
   const leased_job l = take();
   in_one_commit([&] {
     auto acked = e().ack(l.ref());
     auto cancelled = e().cancel(b);
-    drive.let_go();
+    drive.unblock();
     EXPECT_TRUE(acked.get());
     EXPECT_TRUE(cancelled.get());
   });
@@ -314,7 +314,7 @@ TEST_F(EngineAfter, OneThatIsReleasedAndCancelledInOneCommitIsCancelled) {
   EXPECT_EQ(drain(), ids{b});
 }
 
-TEST_F(EngineAfter, OneThatIsRetriedWhileItsDependencyEndsIsNotStuck) {
+TEST_F(EngineAfter, AJobRetriedWhileItsDependencyEndsIsNotStuck) {
   const job_id a = push();
   const job_id b = push_after({a});
   ASSERT_TRUE(e().cancel(b).get());
@@ -322,29 +322,29 @@ TEST_F(EngineAfter, OneThatIsRetriedWhileItsDependencyEndsIsNotStuck) {
   in_one_commit([&] {
     auto acked = e().ack(l.ref());
     auto retried = e().retry(b);
-    drive.let_go();
+    drive.unblock();
     EXPECT_TRUE(acked.get());
     ASSERT_TRUE(retried.get());
   });
   EXPECT_EQ(drain(), ids{b});
 }
 
-TEST_F(EngineAfter, OneThatIsHeldAgainAndThenReleasedInOneCommitIsReady) {
+TEST_F(EngineAfter, AJobHeldAgainAndReleasedInOneCommitIsReady) {
   const job_id a = push({.retry = {.attempts_max = 1}});
   const job_id b = push_after({a}, after_when::end);
   ASSERT_TRUE(e().cancel(b).get());
   (void)take();
   in_one_commit([&] {
-    auto retried = e().retry(b);  // then the lease runs out, and a is dead
+    auto retried = e().retry(b);  // then the lease expires, and a is dead
     time.advance(60s);
-    drive.let_go();
+    drive.unblock();
     ASSERT_TRUE(retried.get());
   });
   EXPECT_EQ(state(a), job_state::dead);
   EXPECT_EQ(drain(), ids{b});
 }
 
-TEST_F(EngineAfter, OneThatIsSkippedCannotBeCancelledInTheSameCommit) {
+TEST_F(EngineAfter, ASkippedJobCannotBeCancelledInTheSameCommit) {
   const job_id a = push();
   const job_id b = push_after({a}, after_when::failure);
   const job_id c = push_after({a}, after_when::failure);
@@ -355,7 +355,7 @@ TEST_F(EngineAfter, OneThatIsSkippedCannotBeCancelledInTheSameCommit) {
     auto cancelled = e().cancel(b);
     auto removed = e().remove(c);
     auto purged = e().purge("second");
-    drive.let_go();
+    drive.unblock();
     EXPECT_TRUE(acked.get());
     EXPECT_EQ(code_of(cancelled.get()), error_code::not_found);
     EXPECT_EQ(code_of(removed.get()), error_code::not_found);
@@ -364,15 +364,15 @@ TEST_F(EngineAfter, OneThatIsSkippedCannotBeCancelledInTheSameCommit) {
   EXPECT_FALSE(has(b) || has(c) || has(d));
 }
 
-TEST_F(EngineAfter, OneThatIsCancelledBeforeItWouldBeSkippedStays) {
+TEST_F(EngineAfter, AJobCancelledBeforeItsSkipStaysCancelled) {
   configure({.keep_dead = 0ms});
   const job_id a = push({.retry = {.attempts_max = 1}});
   const job_id b = push_after({a}, after_when::success, {.keep_for = 1h});
   (void)take();
   in_one_commit([&] {
-    auto cancelled = e().cancel(b);  // then the lease runs out, and a is dead and gone
+    auto cancelled = e().cancel(b);  // then the lease expires, and a is dead and deleted
     time.advance(60s);
-    drive.let_go();
+    drive.unblock();
     EXPECT_TRUE(cancelled.get());
   });
   EXPECT_FALSE(has(a));
@@ -381,7 +381,7 @@ TEST_F(EngineAfter, OneThatIsCancelledBeforeItWouldBeSkippedStays) {
   EXPECT_EQ(drain(), ids{b});
 }
 
-TEST_F(EngineAfter, ASkipAndARemovalOfWhatItWaitsForInOneCommit) {
+TEST_F(EngineAfter, ASkipAndTheRemovalOfItsDependencyInOneCommit) {
   const job_id a = push();
   const job_id b = push_after({a});
   const job_id c = push_after({b});
@@ -390,7 +390,7 @@ TEST_F(EngineAfter, ASkipAndARemovalOfWhatItWaitsForInOneCommit) {
     auto first = e().remove(a);
     auto second = e().remove(b);
     auto third = e().cancel(c);
-    drive.let_go();
+    drive.unblock();
     EXPECT_TRUE(first.get());
     EXPECT_EQ(code_of(second.get()), error_code::not_found);
     EXPECT_EQ(code_of(third.get()), error_code::not_found);

@@ -1,4 +1,4 @@
-// A backlog that is far longer than the window of it that is in memory.
+// A backlog far longer than its window in memory.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ class EngineBacklog : public engine_words {
  protected:
   EngineBacklog() { options.window_jobs_max = 4; }
 
-  // Random priorities; in the order in which they must come out.
+  // Random priorities; returns the ids in the order of their leases.
   ids push_mixed(std::size_t count) {
     random dice(7);
     std::vector<std::pair<std::int64_t, job_id>> all;
@@ -28,24 +28,24 @@ class EngineBacklog : public engine_words {
   }
 };
 
-TEST_F(EngineBacklog, ComesOutWholeAndInOrder) {
+TEST_F(EngineBacklog, IsLeasedCompletelyAndInOrder) {
   const ids order = push_mixed(200);
   EXPECT_LE(e().stats().window_jobs, 4U);
   EXPECT_EQ(drain(), order);
 }
 
-TEST_F(EngineBacklog, ComesOutWholeWhenManyAreTakenAtATime) {
+TEST_F(EngineBacklog, IsLeasedCompletelyByLargeLeases) {
   const ids order = push_mixed(200);
   EXPECT_EQ(drain("default", 3), order);
 }
 
-TEST_F(EngineBacklog, ComesOutWholeThroughAWindowOfOneJob) {
+TEST_F(EngineBacklog, IsLeasedCompletelyThroughAWindowOfOneJob) {
   options.window_jobs_max = 1;
   const ids order = push_mixed(50);
   EXPECT_EQ(drain(), order);
 }
 
-TEST_F(EngineBacklog, ComesOutWholeThroughAWindowOfFewBytes) {
+TEST_F(EngineBacklog, IsLeasedCompletelyThroughAWindowOfFewBytes) {
   options.window_jobs_max = 4096;
   options.window_bytes_max = 2000;
   const ids order = push_mixed(100);
@@ -53,13 +53,13 @@ TEST_F(EngineBacklog, ComesOutWholeThroughAWindowOfFewBytes) {
   EXPECT_EQ(drain(), order);
 }
 
-TEST_F(EngineBacklog, ComesOutWholeAfterReopening) {
+TEST_F(EngineBacklog, IsLeasedCompletelyAfterReopening) {
   const ids order = push_mixed(100);
   reopen();
   EXPECT_EQ(drain(), order);
 }
 
-TEST_F(EngineBacklog, OfEachQueueIsGivenAlthoughMemoryIsShort) {
+TEST_F(EngineBacklog, EachQueueIsServedWhileMemoryIsShort) {
   options.window_bytes_max = 3000;
   for (int i = 0; i < 30; ++i) {
     for (const char* const q : {"a", "b", "c"}) push({.queue = q});
@@ -76,27 +76,27 @@ TEST_F(EngineBacklog, AMoreUrgentJobOvertakesTheWindowAndNothingIsLost) {
   EXPECT_EQ(drain(), expected);
 }
 
-TEST_F(EngineBacklog, WhatIsGivenBackComesAgainInItsOldPlace) {
+TEST_F(EngineBacklog, AReleasedJobKeepsItsPosition) {
   const ids all = push_some(20);
   const auto leased = lease(4);
   ASSERT_EQ(ids_of(leased), (ids{all[0], all[1], all[2], all[3]}));
   const auto more = lease(3);
-  ASSERT_EQ(more[0].it->id, all[4]);
+  ASSERT_EQ(more[0].job->id, all[4]);
   for (const std::size_t i : {2U, 0U, 3U, 1U}) EXPECT_TRUE(e().release(leased[i].ref()).get());
   for (const leased_job& l : more) EXPECT_TRUE(e().release(l.ref()).get());
   EXPECT_EQ(drain(), all);
 }
 
-TEST_F(EngineBacklog, MoreLeasesThanTheWindowHoldsAreSkippedWhenItIsRead) {
+TEST_F(EngineBacklog, LeasedJobsAreSkippedWhenAWindowIsRead) {
   const ids all = push_some(40);
   std::vector<leased_job> out;
   while (out.size() < 30) out.push_back(take());
-  EXPECT_EQ(out.back().it->id, all[29]);
+  EXPECT_EQ(out.back().job->id, all[29]);
   for (const leased_job& l : out) EXPECT_TRUE(e().release(l.ref()).get());
   EXPECT_EQ(drain(), all);
 }
 
-TEST_F(EngineBacklog, JobsAreCancelledAndRemovedWhereverTheyAre) {
+TEST_F(EngineBacklog, JobsInMemoryAndOnDiskAreCancelledAndRemoved) {
   const ids all = push_some(20);
   for (const std::size_t i : {0U, 2U, 5U, 19U}) ASSERT_TRUE(e().cancel(all[i]).get());
   for (const std::size_t i : {1U, 6U, 18U}) ASSERT_TRUE(e().remove(all[i]).get());
@@ -109,7 +109,7 @@ TEST_F(EngineBacklog, JobsAreCancelledAndRemovedWhereverTheyAre) {
   EXPECT_EQ(drain(), left);
 }
 
-TEST_F(EngineBacklog, RetriedJobsArriveBehindThoseThatWait) {
+TEST_F(EngineBacklog, RetriedJobsArriveBehindReadyJobs) {
   const ids all = push_some(10);
   EXPECT_TRUE(fail(take(), {.retry_in = 0ms}));
   settle();
@@ -118,7 +118,7 @@ TEST_F(EngineBacklog, RetriedJobsArriveBehindThoseThatWait) {
   EXPECT_EQ(drain(), expected);
 }
 
-TEST_F(EngineBacklog, PurgeForgetsAllThatIsNotRunning) {
+TEST_F(EngineBacklog, PurgeDeletesAllJobsThatAreNotRunning) {
   push_some(2500, {.priority = 1});
   const leased_job running = take();
   const auto purged = e().purge("default").get();
@@ -130,9 +130,9 @@ TEST_F(EngineBacklog, PurgeForgetsAllThatIsNotRunning) {
   EXPECT_TRUE(ack(running));
 }
 
-TEST_F(EngineBacklog, AJobGivenBackWhileTheWindowIsReadLeavesNoGap) {
-  // The committer is held in a commit, the window runs dry behind it, and comes to be read while
-  // leases are given back in front of it.
+TEST_F(EngineBacklog, AJobReleasedWhileTheWindowIsReadLeavesNoGap) {
+  // The committer is blocked in a commit; meanwhile the window is emptied, and leases before its
+  // horizon are released before it is read.
   options.window_jobs_max = 4;
   const ids all = push_some(30);
   for (int round = 0; round < 20; ++round) {
@@ -146,15 +146,15 @@ TEST_F(EngineBacklog, AJobGivenBackWhileTheWindowIsReadLeavesNoGap) {
   EXPECT_EQ(drain(), all);
 }
 
-TEST_F(EngineBacklog, ALeaseThatMayNotWaitStillGetsWhatIsOnlyOnDisk) {
+TEST_F(EngineBacklog, ALeaseThatMayNotWaitStillGetsJobsOnDisk) {
   const ids all = push_some(50);
   reopen();
-  EXPECT_EQ(take().it->id, all[0]) << "nothing was in memory yet";
-  for (std::size_t i = 1; i < all.size(); ++i) EXPECT_EQ(take().it->id, all[i]);
+  EXPECT_EQ(take().job->id, all[0]) << "nothing was in memory yet";
+  for (std::size_t i = 1; i < all.size(); ++i) EXPECT_EQ(take().job->id, all[i]);
   EXPECT_TRUE(is_empty());
 }
 
-TEST_F(EngineBacklog, LargeJobsAreGivenBackWithTheirArgs) {
+TEST_F(EngineBacklog, LargeJobsAreReleasedWithTheirArgs) {
   options.window_bytes_max = 10'000;
   const std::string args(5000, 'x');
   const ids all = push_some(10, {.args = {args, content_type::bytes}});
@@ -163,13 +163,13 @@ TEST_F(EngineBacklog, LargeJobsAreGivenBackWithTheirArgs) {
   for (const leased_job& l : leased) EXPECT_TRUE(e().release(l.ref()).get());
   for (const job_id id : all) {
     const leased_job l = take();
-    EXPECT_EQ(l.it->id, id);
-    EXPECT_EQ(l.it->spec.args.data, args);
+    EXPECT_EQ(l.job->id, id);
+    EXPECT_EQ(l.job->spec.args.data, args);
     EXPECT_TRUE(ack(l));
   }
 }
 
-TEST_F(EngineBacklog, AJobGivenBackThatCannotBeReadComesWhenTheDiskWorksAgain) {
+TEST_F(EngineBacklog, AReleasedJobThatCannotBeReadIsLeasedWhenTheDiskRecovers) {
   options.window_bytes_max = 1000;
   const ids all = push_some(3, {.args = {std::string(5000, 'x'), content_type::bytes}});
   const leased_job l = take();
@@ -181,7 +181,7 @@ TEST_F(EngineBacklog, AJobGivenBackThatCannotBeReadComesWhenTheDiskWorksAgain) {
   EXPECT_EQ(drain(), all);
 }
 
-TEST_F(EngineBacklog, AWaitingLeaseIsServedOnceAWindowThatCouldNotBeReadCanBe) {
+TEST_F(EngineBacklog, AWaitingLeaseIsServedWhenItsWindowCanBeReadAgain) {
   const ids all = push_some(8);
   reopen();
   drive.reads_fail(true);
@@ -189,13 +189,13 @@ TEST_F(EngineBacklog, AWaitingLeaseIsServedOnceAWindowThatCouldNotBeReadCanBe) {
   settle();
   EXPECT_FALSE(waits.is_ready());
   EXPECT_EQ(e().health().code, error_code::io_error);
-  EXPECT_EQ(code_of(try_lease()), error_code::io_error) << "not: that there is no job";
+  EXPECT_EQ(code_of(try_lease()), error_code::io_error) << "must not report that no job is ready";
   drive.reads_fail(false);
   time.advance(options.probe_every);
   EXPECT_EQ(ids_of(waits.get().value()), ids{all[0]});
 }
 
-TEST_F(EngineBacklog, DueJobsThatCouldNotBeReadComeWhenTheDiskWorksAgain) {
+TEST_F(EngineBacklog, DueJobsThatCouldNotBeReadBecomeReadyWhenTheDiskRecovers) {
   const job_id id = push({.run_at = time.now() + 5s});
   settle();
   drive.reads_fail(true);

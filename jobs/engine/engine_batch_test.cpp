@@ -1,5 +1,4 @@
-// Batches: counts, callbacks, growth, what is done to all of one, and pushes that are all or
-// nothing.
+// Batches: counts, callbacks, growth, calls on whole batches, and all-or-nothing pushes.
 
 #include <gtest/gtest.h>
 
@@ -19,7 +18,7 @@ class EngineBatch : public engine_words {
     s.kind = kind;
     return s;
   }
-  // So many jobs, with all three callbacks in a queue of their own.
+  // Returns a batch of `jobs` jobs; its three callbacks have a queue of their own.
   static batch_spec with_callbacks(std::size_t jobs) {
     batch_spec b;
     b.jobs.resize(jobs);
@@ -28,13 +27,13 @@ class EngineBatch : public engine_words {
     b.on_failure = job_in("called", "failure");
     return b;
   }
-  // Takes all callbacks that are ready; their kinds.
+  // Leases all ready callbacks; returns their kinds.
   std::vector<std::string> called() {
     std::vector<std::string> found;
     for (;;) {
       auto leased = try_lease({.queues = {"called"}});
       if (!leased) break;
-      found.push_back(leased->front().it->spec.kind);
+      found.push_back(leased->front().job->spec.kind);
       EXPECT_TRUE(ack(leased->front()));
     }
     std::ranges::sort(found);
@@ -103,27 +102,27 @@ TEST_F(EngineBatch, ARetriedJobThatIsDoneInTheEndMakesItASuccess) {
   EXPECT_EQ(batch_of(b.id).state(), batch_state::done);
 }
 
-TEST_F(EngineBatch, CallbacksAreCalledOnceWhateverCommitFails) {
+TEST_F(EngineBatch, CallbacksRunOnceEvenIfCommitsFail) {
   for (std::size_t failing = 0; failing < 12; ++failing) {
     SCOPED_TRACE("commit " + std::to_string(failing) + " fails, and the process ends");
     contents = make_memory_contents();
-    it.reset();
+    engine_.reset();
     open();
     const bool dies = failing % 2 == 0;
     const batch_receipt b = push_batch(with_callbacks(3));
     std::map<std::string, int> calls;
     std::size_t commits = 0;
-    // Works everything off; a commit in between fails, and after it the process may end.
+    // Runs all jobs; one commit fails, and the process may end after it.
     for (int round = 0; round < 40; ++round) {
       auto leased = try_lease({.queues = {"default", "called"}});
       if (!leased) break;
       const leased_job& l = leased->front();
       const bool ends_here = commits++ == failing;
       if (ends_here) drive.fails(error_code::io_error);
-      const bool is_last = l.it->id == b.jobs[2] && failing % 3 == 0;
+      const bool is_last = l.job->id == b.jobs[2] && failing % 3 == 0;
       const bool acked = is_last ? fail(l, {.for_good = true}).has_value() : ack(l).has_value();
       EXPECT_EQ(acked, !ends_here);
-      if (acked && l.it->spec.queue == "called") ++calls[l.it->spec.kind];
+      if (acked && l.job->spec.queue == "called") ++calls[l.job->spec.kind];
       if (!ends_here) continue;
       drive.works();
       if (dies) {
@@ -151,7 +150,7 @@ TEST_F(EngineBatch, ACrashAfterTheLastAckLosesNoCallback) {
   EXPECT_EQ(called(), kinds{});
 }
 
-TEST_F(EngineBatch, GrowsFromInside) {
+TEST_F(EngineBatch, ItsJobsCanAddJobs) {
   const batch_receipt b = push_batch(with_callbacks(1));
   const leased_job l = take();
   const job_id more = push({.batch = b.id});
@@ -162,7 +161,7 @@ TEST_F(EngineBatch, GrowsFromInside) {
   EXPECT_EQ(called(), (kinds{"end", "success"}));
 }
 
-TEST_F(EngineBatch, OneThatIsOpenEndsWhenItIsClosed) {
+TEST_F(EngineBatch, AnOpenBatchEndsWhenItIsClosed) {
   batch_spec spec = with_callbacks(1);
   spec.open = true;
   const batch_receipt b = push_batch(spec);
@@ -178,13 +177,13 @@ TEST_F(EngineBatch, OneThatIsOpenEndsWhenItIsClosed) {
   EXPECT_EQ(code_of(e().close_batch(b.id + 1000).get()), error_code::not_found);
 }
 
-TEST_F(EngineBatch, NothingIsPushedIntoOneThatHasEnded) {
+TEST_F(EngineBatch, AnEndedBatchAcceptsNoJobs) {
   const batch_receipt b = push_batch({.jobs = std::vector<job_spec>(1)});
   drain();
   const auto late = try_push({.batch = b.id});
   EXPECT_EQ(code_of(late), error_code::wrong_state);
   EXPECT_EQ(late.error().message,
-            "batch " + std::to_string(b.id) + " has ended: nothing can be pushed into it any more");
+            "batch " + std::to_string(b.id) + " has ended and accepts no further jobs");
   EXPECT_EQ(code_of(try_push({.batch = b.id + 5000})), error_code::not_found);
   EXPECT_EQ(code_of(try_push({.batch = b.jobs[0]})), error_code::not_found);
   const auto group =
@@ -194,7 +193,7 @@ TEST_F(EngineBatch, NothingIsPushedIntoOneThatHasEnded) {
   EXPECT_TRUE(is_empty());
 }
 
-TEST_F(EngineBatch, OneWithoutJobsHasEndedAtOnce) {
+TEST_F(EngineBatch, AnEmptyBatchEndsAtOnce) {
   const batch_receipt b = push_batch({});
   EXPECT_EQ(batch_of(b.id).state(), batch_state::done);
   const batch_receipt with = push_batch(with_callbacks(0));
@@ -228,7 +227,7 @@ TEST_F(EngineBatch, AJobCanWaitForABatch) {
 
 // Workflows.
 
-TEST_F(EngineBatch, StepsRunAfterThoseTheyName) {
+TEST_F(EngineBatch, StepsRunAfterTheirDependencies) {
   batch_spec b;
   b.jobs = {{.kind = "mail", .after = {{.step = "flight"}, {.step = "hotel"}}},
             {.kind = "flight", .step = "flight"},
@@ -238,7 +237,7 @@ TEST_F(EngineBatch, StepsRunAfterThoseTheyName) {
   EXPECT_EQ(drain(), (ids{pushed.jobs[1], pushed.jobs[2], pushed.jobs[0]}));
 }
 
-TEST_F(EngineBatch, AFailedStepBlocksOnlyWhatDependsOnIt) {
+TEST_F(EngineBatch, AFailedStepBlocksOnlyItsDependents) {
   batch_spec b = with_callbacks(0);
   b.jobs = {{.kind = "a", .step = "a"},
             {.kind = "b", .after = {{.step = "a"}}, .step = "b"},
@@ -253,25 +252,25 @@ TEST_F(EngineBatch, AFailedStepBlocksOnlyWhatDependsOnIt) {
   EXPECT_EQ(called(), (kinds{"end", "failure", "success"}));
 }
 
-TEST_F(EngineBatch, BadStepsAreRefusedAndNamed) {
+TEST_F(EngineBatch, InvalidStepsAreRejectedByName) {
   const auto message_of = [&](std::vector<job_spec> jobs) {
     batch_spec b;
     b.jobs = std::move(jobs);
     return error_of(std::move(b));
   };
   EXPECT_EQ(message_of({{.step = "a"}, {.step = "a"}}),
-            "step 'a' is there twice: give each its own name");
+            "step 'a' is defined twice: give each step its own name");
   EXPECT_EQ(message_of({{.step = "a"}, {.after = {{.step = "b"}}}}),
             "job 2: after: there is no step 'b' in this push");
   EXPECT_EQ(message_of(
                 {{.after = {{.step = "b"}}, .step = "a"}, {.after = {{.step = "a"}}, .step = "b"}}),
-            "steps wait for one another in a circle: 'a' after 'b' after 'a'");
+            "the steps form a cycle: 'a' after 'b' after 'a'");
   EXPECT_TRUE(e().batches().get().value().batches.empty());
 }
 
 // All or nothing.
 
-TEST_F(EngineBatch, AUniqueKeyThatIsTakenRefusesAllOfIt) {
+TEST_F(EngineBatch, ATakenUniqueKeyRejectsTheWholeBatch) {
   const job_id holder = push({.unique = {.key = "u"}});
   batch_spec b = with_callbacks(2);
   b.jobs[1].unique.key = "u";
@@ -283,7 +282,7 @@ TEST_F(EngineBatch, AUniqueKeyThatIsTakenRefusesAllOfIt) {
   EXPECT_TRUE(try_push_batch(b));
 }
 
-TEST_F(EngineBatch, AFullQueueRefusesAllOfIt) {
+TEST_F(EngineBatch, AFullQueueRejectsTheWholeBatch) {
   configure({.capacity_jobs = 2});
   push();
   EXPECT_EQ(code_of(try_push_batch(with_callbacks(2))), error_code::queue_full);
@@ -292,7 +291,7 @@ TEST_F(EngineBatch, AFullQueueRefusesAllOfIt) {
   EXPECT_TRUE(e().batches().get().value().batches.empty());
 }
 
-TEST_F(EngineBatch, WaitsForRoomAsAGroup) {
+TEST_F(EngineBatch, WaitsForCapacityAsAGroup) {
   configure({.capacity_jobs = 3, .when_full = overflow::block});
   push_some(3);
   batch_spec spec = with_callbacks(2);
@@ -308,17 +307,17 @@ TEST_F(EngineBatch, WaitsForRoomAsAGroup) {
   EXPECT_EQ(called(), (kinds{"end", "success"}));
 }
 
-TEST_F(EngineBatch, AFullDiskRefusesItAndKeepsTheAcksAndABatchWithoutJobs) {
+TEST_F(EngineBatch, AFullDiskRejectsABatchButStoresAcksAndAnEmptyBatch) {
   push();
   const leased_job l = take();
   drive.is_full();
-  drive.hold();
+  drive.block();
   auto pushed = begin_push({.queue = "elsewhere"});
-  drive.await_held();
+  drive.await_blocked();
   batch_spec spec = with_callbacks(1);
   name_kind(spec.jobs[0]);
   auto acked = e().ack(l.ref());
-  drive.let_go();
+  drive.unblock();
   EXPECT_FALSE(pushed.get());
   EXPECT_TRUE(acked.get());
   EXPECT_FALSE(e().push_batch(spec).get());
@@ -328,20 +327,20 @@ TEST_F(EngineBatch, AFullDiskRefusesItAndKeepsTheAcksAndABatchWithoutJobs) {
   EXPECT_TRUE(try_push_batch(spec));
 }
 
-TEST_F(EngineBatch, ABatchWithoutJobsIsNotTakenForOneThatWasRefused) {
+TEST_F(EngineBatch, AnEmptyBatchIsNotConfusedWithARejectedOne) {
   settle();
-  drive.hold();
+  drive.block();
   auto before = begin_push({.queue = "elsewhere"});
-  drive.await_held();
-  drive.fails_when([](const batch& b) -> std::optional<error> {
+  drive.await_blocked();
+  drive.fails_when([](const transaction& b) -> std::optional<error> {
     const bool adds = std::ranges::any_of(
-        b.changes, [](const change& c) { return c.what == change::op::add && c.id > 1; });
+        b.changes, [](const change& c) { return c.type == change::op::add && c.id > 1; });
     if (adds) return error{error_code::disk_full, "made to be full"};
     return std::nullopt;
   });
   auto refused = begin_push({});
   auto empty = e().push_batch({});
-  drive.let_go();
+  drive.unblock();
   EXPECT_TRUE(before.get());
   EXPECT_EQ(code_of(refused.get()), error_code::disk_full);
   const auto kept = empty.get();
@@ -349,9 +348,9 @@ TEST_F(EngineBatch, ABatchWithoutJobsIsNotTakenForOneThatWasRefused) {
   EXPECT_EQ(batch_of(kept->id).state(), batch_state::done);
 }
 
-// What is done to all of one.
+// Calls on whole batches.
 
-TEST_F(EngineBatch, CancellingItCancelsAllThatHasNotEnded) {
+TEST_F(EngineBatch, CancellingItCancelsAllUnfinishedJobs) {
   batch_spec spec = with_callbacks(4);
   spec.jobs[0].step = "first";
   spec.jobs[3].after = {{.step = "first"}};
@@ -364,7 +363,7 @@ TEST_F(EngineBatch, CancellingItCancelsAllThatHasNotEnded) {
   EXPECT_TRUE(e().extend(running.ref())->cancelled);
   EXPECT_EQ(called(), (kinds{"end", "failure"}));
   EXPECT_EQ(batch_of(b.id).state(), batch_state::failed);
-  // Its worker has not let go of one: that cannot be brought back yet.
+  // One job is still leased by its worker and cannot be retried yet.
   EXPECT_EQ(e().retry_batch(b.id).get().value(), 2U);
   ASSERT_TRUE(ack(running));
   EXPECT_EQ(e().retry_batch(b.id).get().value(), 1U);
@@ -383,14 +382,14 @@ TEST_F(EngineBatch, CancellingItClosesIt) {
   EXPECT_EQ(called(), (kinds{"end", "failure"}));
 }
 
-TEST_F(EngineBatch, AListIsRefusedWithTheCodeOfTheOneThatIsRefused) {
+TEST_F(EngineBatch, AListFailsWithTheErrorOfItsRejectedJob) {
   const batch_receipt ended = push_batch({.jobs = std::vector<job_spec>(1)});
   drain();
   const auto late = e().push_many({{.kind = "k"}, {.kind = "k", .batch = ended.id}, {.kind = "k"}},
                                   bulk::all_or_nothing)
                         .get();
   for (const auto& r : late) EXPECT_EQ(code_of(r), error_code::wrong_state);
-  EXPECT_EQ(late[0].error().message, "another job of the list was refused; nothing was pushed");
+  EXPECT_EQ(late[0].error().message, "another job of the list was rejected; nothing was pushed");
   EXPECT_EQ(late[1].error().job, ended.id);
   const auto nowhere =
       e().push_many({{.kind = "k"}, {.kind = "k", .batch = 99}}, bulk::all_or_nothing).get();
@@ -398,10 +397,10 @@ TEST_F(EngineBatch, AListIsRefusedWithTheCodeOfTheOneThatIsRefused) {
   EXPECT_TRUE(is_empty());
 }
 
-TEST_F(EngineBatch, ManyPagesOfItAreCancelledAndRetried) {
+TEST_F(EngineBatch, ManyPagesAreCancelledAndRetried) {
   configure({.keep_done = 1h});
   batch_spec spec = with_callbacks(1200);
-  // Chains that are let go by any end: none of them runs while the batch is cancelled.
+  // Chains released by any end: no job of them runs while the batch is cancelled.
   for (std::size_t i = 0; i < spec.jobs.size(); ++i) {
     spec.jobs[i].step = std::to_string(i);
     if (i % 3 != 0) {
@@ -413,21 +412,21 @@ TEST_F(EngineBatch, ManyPagesOfItAreCancelledAndRetried) {
   EXPECT_TRUE(is_empty());
   EXPECT_EQ(counts().cancelled, 1200U);
   EXPECT_EQ(called(), (kinds{"end", "failure"}));
-  EXPECT_EQ(e().stats().released, 2U);  // those two, also where a chain goes over two pages
+  EXPECT_EQ(e().stats().released, 2U);  // these two, even if a chain spans two pages
   EXPECT_EQ(e().retry_batch(b.id).get().value(), 1200U);
   EXPECT_EQ(drain("default", 100).size(), 1200U);
   EXPECT_EQ(called(), kinds{"success"});
   EXPECT_EQ(e().retry_batch(b.id).get().value(), 0U);
 }
 
-TEST_F(EngineBatch, ACancelThatMeetsEndsInTheSameCommitCountsEachOnce) {
+TEST_F(EngineBatch, ACancelAndEndsInOneCommitCountEachJobOnce) {
   const batch_receipt b = push_batch(with_callbacks(3));
   const leased_job l = take();
   in_one_commit([&] {
     auto acked = e().ack(l.ref());
     auto one = e().cancel(b.jobs[1]);
     auto all = e().cancel_batch(b.id);
-    drive.let_go();
+    drive.unblock();
     EXPECT_TRUE(acked.get());
     EXPECT_TRUE(one.get());
     EXPECT_EQ(all.get().value(), 1U);
@@ -438,7 +437,7 @@ TEST_F(EngineBatch, ACancelThatMeetsEndsInTheSameCommitCountsEachOnce) {
   EXPECT_EQ(called(), (kinds{"end", "failure"}));
 }
 
-TEST_F(EngineBatch, ACancelOfAWholeChainInOneCommitLetsNobodyGo) {
+TEST_F(EngineBatch, CancellingAWholeChainInOneCommitReleasesNoJob) {
   batch_spec spec = with_callbacks(4);
   for (std::size_t i = 0; i < 4; ++i) {
     spec.jobs[i].step = std::to_string(i);
@@ -447,10 +446,10 @@ TEST_F(EngineBatch, ACancelOfAWholeChainInOneCommitLetsNobodyGo) {
   const batch_receipt b = push_batch(spec);
   const leased_job l = take();
   in_one_commit([&] {
-    auto acked = e().ack(l.ref());  // lets the second one go
+    auto acked = e().ack(l.ref());  // releases the second job
     auto second = e().cancel(b.jobs[1]);
     auto rest = e().cancel_batch(b.id);
-    drive.let_go();
+    drive.unblock();
     EXPECT_TRUE(acked.get());
     EXPECT_TRUE(second.get());
     EXPECT_EQ(rest.get().value(), 2U);
@@ -460,7 +459,7 @@ TEST_F(EngineBatch, ACancelOfAWholeChainInOneCommitLetsNobodyGo) {
   EXPECT_EQ(called(), (kinds{"end", "failure"}));
 }
 
-TEST_F(EngineBatch, IsForgottenWhenItsTimeHasCome) {
+TEST_F(EngineBatch, IsDeletedAfterItsRetention) {
   batch_spec spec = with_callbacks(1);
   spec.keep_done = 10s;
   spec.keep_failed = 60s;
@@ -475,13 +474,13 @@ TEST_F(EngineBatch, IsForgottenWhenItsTimeHasCome) {
   EXPECT_EQ(state(bad.on_success), job_state::held);
   advance(50s);
   EXPECT_FALSE(e().get_batch(bad.id).get());
-  EXPECT_FALSE(has(bad.on_success));  // what it waited for can no longer come true
+  EXPECT_FALSE(has(bad.on_success));  // its dependency can no longer be met
   EXPECT_TRUE(has(bad.jobs[0]));
   ASSERT_TRUE(e().retry(bad.jobs[0]).get());
   EXPECT_EQ(drain(), ids{bad.jobs[0]});
 }
 
-TEST_F(EngineBatch, ABatchWhoseForgettingFailsIsForgottenLater) {
+TEST_F(EngineBatch, ABatchThatCouldNotBeDeletedIsDeletedLater) {
   const batch_receipt b = push_batch({.jobs = std::vector<job_spec>(1), .keep_done = 10s});
   drain();
   drive.fails(error_code::io_error);

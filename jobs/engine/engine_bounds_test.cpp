@@ -1,4 +1,4 @@
-// What the engine holds in memory is bounded in bytes too, and one bad change is one caller's.
+// The engine's memory is bounded in bytes too, and one invalid change fails only its caller.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,23 +13,23 @@ class EngineBounds : public engine_words {
   void hold_commits() {
     (void)e();
     settle();
-    drive.hold();
+    drive.block();
     first_ = begin_push({.queue = "other"});
-    drive.await_held();
+    drive.await_blocked();
   }
-  void let_go() {
-    drive.let_go();
+  void unblock() {
+    drive.unblock();
     EXPECT_TRUE(first_.get());
   }
   static payload bytes(std::size_t count) { return {std::string(count, 'x'), content_type::bytes}; }
   static bool says(const error& e, std::string_view part) {
     return e.message.find(part) != std::string::npos;
   }
-  // From now on a batch that moves or drops this job does not fit what the disk has.
+  // From now on a transaction that moves or drops this job does not match the disk.
   void lose_row(job_id id) {
-    drive.fails_when([id](const batch& b) -> std::optional<error> {
+    drive.fails_when([id](const transaction& b) -> std::optional<error> {
       const auto is_it = [&](const change& c) {
-        return c.id == id && (c.what == change::op::move || c.what == change::op::drop);
+        return c.id == id && (c.type == change::op::move || c.type == change::op::drop);
       };
       if (!std::ranges::any_of(b.changes, is_it)) return std::nullopt;
       return error{error_code::corrupt, "not there", id};
@@ -39,12 +39,12 @@ class EngineBounds : public engine_words {
   future<result<push_receipt>> first_;
 };
 
-// Drops from full queues.
+// Evictions from full queues.
 
-TEST_F(EngineBounds, ManyDropsAreFoundByFewLooksAtTheStore) {
-  for (const overflow how : {overflow::drop_oldest, overflow::latest}) {
-    const std::string queue(to_string(how));
-    configure({.capacity_jobs = 20'000, .when_full = how}, queue);
+TEST_F(EngineBounds, ManyEvictionsNeedFewReads) {
+  for (const overflow policy : {overflow::drop_oldest, overflow::latest}) {
+    const std::string queue(to_string(policy));
+    configure({.capacity_jobs = 20'000, .when_full = policy}, queue);
     const std::vector<job_spec> some(10'000, job_spec{.queue = queue, .kind = "k"});
     (void)e().push_many(some).get();
     (void)e().push_many(some).get();
@@ -59,7 +59,7 @@ TEST_F(EngineBounds, ManyDropsAreFoundByFewLooksAtTheStore) {
   EXPECT_EQ(e().stats().dropped, 20'000U);
 }
 
-TEST_F(EngineBounds, OthersAreServedBetweenTheRoundsOfManyDrops) {
+TEST_F(EngineBounds, OtherCallsAreServedBetweenRoundsOfEvictions) {
   configure({.capacity_jobs = 5000, .when_full = overflow::drop_oldest});
   const std::vector<job_spec> some(5000, job_spec{.kind = "k"});
   (void)e().push_many(some).get();
@@ -71,7 +71,7 @@ TEST_F(EngineBounds, OthersAreServedBetweenTheRoundsOfManyDrops) {
             1000U);
 }
 
-TEST_F(EngineBounds, PushesThatDropOthersCountAsStaged) {
+TEST_F(EngineBounds, EvictingPushesCountAsStaged) {
   options.staged_bytes_max = 1000;
   configure({.capacity_jobs = 2, .when_full = overflow::drop_oldest});
   push_some(2);
@@ -80,7 +80,7 @@ TEST_F(EngineBounds, PushesThatDropOthersCountAsStaged) {
   for (int i = 0; i < 20; ++i) pushed.push_back(begin_push({.args = bytes(300)}));
   EXPECT_GE(e().stats().waiting_pushes, 16U);
   EXPECT_EQ(code_of(try_push({.args = bytes(300)}, at_once())), error_code::overloaded);
-  let_go();
+  unblock();
   for (auto& f : pushed) EXPECT_TRUE(f.get());
   EXPECT_EQ(counts().ready, 2U);
   EXPECT_EQ(e().stats().dropped, 20U);
@@ -89,7 +89,7 @@ TEST_F(EngineBounds, PushesThatDropOthersCountAsStaged) {
 
 // Waiting calls.
 
-TEST_F(EngineBounds, PushesThatWaitAreBoundedInBytes) {
+TEST_F(EngineBounds, WaitingPushesAreBoundedInBytes) {
   options.waiting_bytes_max = 10'000;
   configure({.capacity_jobs = 1, .when_full = overflow::block});
   push();
@@ -108,12 +108,12 @@ TEST_F(EngineBounds, PushesThatWaitAreBoundedInBytes) {
   configure({.capacity_jobs = 1});
   auto again = begin_push({.args = bytes(9000)});
   settle();
-  EXPECT_EQ(e().stats().waiting_pushes + counts().ready, 1U) << "those that ended left their bytes";
+  EXPECT_EQ(e().stats().waiting_pushes + counts().ready, 1U) << "ended waits return their bytes";
   drain();
   EXPECT_TRUE(again.get());
 }
 
-TEST_F(EngineBounds, OneThatIsLargerThanAllThatMayWaitWaitsAlone) {
+TEST_F(EngineBounds, APushLargerThanTheLimitWaitsAlone) {
   options.waiting_bytes_max = 100;
   configure({.capacity_jobs = 1, .when_full = overflow::block});
   push();
@@ -124,9 +124,9 @@ TEST_F(EngineBounds, OneThatIsLargerThanAllThatMayWaitWaitsAlone) {
   EXPECT_TRUE(waits.get());
 }
 
-// What workers say.
+// Reports of workers.
 
-TEST_F(EngineBounds, ResultsAndFailuresOnTheirWayAreBoundedInBytes) {
+TEST_F(EngineBounds, StagedResultsAndFailuresAreBoundedInBytes) {
   options.staged_bytes_max = 5000;
   push_some(12);
   const auto taken = lease(12);
@@ -138,9 +138,9 @@ TEST_F(EngineBounds, ResultsAndFailuresOnTheirWayAreBoundedInBytes) {
   EXPECT_TRUE(says(refused.error(), "5000 of 5000 bytes")) << refused.error().message;
   EXPECT_EQ(code_of(fail(taken[6], {.message = "it"})), error_code::overloaded);
   auto plain = e().ack(taken[7].ref());
-  let_go();
+  unblock();
   for (auto& f : acked) EXPECT_TRUE(f.get());
-  EXPECT_TRUE(plain.get()) << "one without a result is always taken";
+  EXPECT_TRUE(plain.get()) << "an ack without a result is always accepted";
   EXPECT_TRUE(ack(taken[5], bytes(1000))) << "the lease was still valid";
   EXPECT_TRUE(fail(taken[6], {.message = "it"}));
   drive.fails(error_code::io_error);
@@ -150,9 +150,9 @@ TEST_F(EngineBounds, ResultsAndFailuresOnTheirWayAreBoundedInBytes) {
   EXPECT_TRUE(ack(taken[8], bytes(4000)));
 }
 
-// A change that does not fit what the store has.
+// A change that does not match the store.
 
-TEST_F(EngineBounds, AJobThatIsGoneFromTheStoreIsTheErrorOfItsWorkerAlone) {
+TEST_F(EngineBounds, AJobMissingInTheStoreFailsOnlyItsWorker) {
   const ids all = push_some(3);
   const auto taken = lease(3);
   auto waits = e().wait(all[1]);
@@ -163,7 +163,7 @@ TEST_F(EngineBounds, AJobThatIsGoneFromTheStoreIsTheErrorOfItsWorkerAlone) {
   auto after = e().fail(taken[2].ref(), {});
   auto pushed = begin_push({});
   lose_row(all[1]);
-  let_go();
+  unblock();
   EXPECT_TRUE(before.get());
   EXPECT_EQ(code_of(lost.get()), error_code::corrupt);
   EXPECT_TRUE(after.get());
@@ -175,7 +175,7 @@ TEST_F(EngineBounds, AJobThatIsGoneFromTheStoreIsTheErrorOfItsWorkerAlone) {
   EXPECT_TRUE(try_push({}));
 }
 
-TEST_F(EngineBounds, ALeaseOfAJobThatIsGoneFromTheStoreRunsOutOnce) {
+TEST_F(EngineBounds, ALeaseOfAMissingJobExpiresOnce) {
   const job_id id = push({.lease_for = 5s});
   (void)take();
   lose_row(id);
@@ -185,7 +185,7 @@ TEST_F(EngineBounds, ALeaseOfAJobThatIsGoneFromTheStoreRunsOutOnce) {
   EXPECT_TRUE(try_push({}));
 }
 
-TEST_F(EngineBounds, AJobThatCannotBeDroppedBecauseItIsGoneMakesRoomNonetheless) {
+TEST_F(EngineBounds, AMissingVictimStillFreesItsCapacity) {
   configure({.capacity_jobs = 2, .when_full = overflow::drop_oldest});
   const ids all = push_some(2);
   lose_row(all[0]);
@@ -193,15 +193,15 @@ TEST_F(EngineBounds, AJobThatCannotBeDroppedBecauseItIsGoneMakesRoomNonetheless)
   EXPECT_EQ(code_of(e().cancel(all[0]).get()), error_code::corrupt);
   EXPECT_EQ(code_of(e().remove(all[0]).get()), error_code::corrupt);
   EXPECT_TRUE(e().health().takes_pushes);
-  EXPECT_EQ(take().it->id, all[1]) << "what is gone is not given out";
+  EXPECT_EQ(take().job->id, all[1]) << "a missing job is not leased";
 }
 
-TEST_F(EngineBounds, MoreThanWhatCanBeTakenOutAtOnceGoesInTheNextCommits) {
+TEST_F(EngineBounds, RejectedChangesAboveTheLimitFailInLaterCommits) {
   push_some(250);
   const auto taken = lease(250);
-  drive.fails_when([](const batch& b) -> std::optional<error> {
+  drive.fails_when([](const transaction& b) -> std::optional<error> {
     for (const change& c : b.changes) {
-      if (c.what == change::op::drop) return error{error_code::corrupt, "not there", c.id};
+      if (c.type == change::op::drop) return error{error_code::corrupt, "not there", c.id};
     }
     return std::nullopt;
   });
@@ -214,9 +214,9 @@ TEST_F(EngineBounds, MoreThanWhatCanBeTakenOutAtOnceGoesInTheNextCommits) {
   EXPECT_LE(rounds, 3U);
 }
 
-// Those who wait for an end.
+// Waiters for an end.
 
-TEST_F(EngineBounds, WhoWaitsForAJobThatDiesAndIsNotKeptHearsItsLastError) {
+TEST_F(EngineBounds, AWaiterGetsTheLastErrorOfADeadJobThatIsNotKept) {
   const job_id id = push({.retry = {.attempts_max = 1}, .keep_for = 0ms});
   const leased_job l = take();
   auto waits = e().wait(id);
@@ -230,7 +230,7 @@ TEST_F(EngineBounds, WhoWaitsForAJobThatDiesAndIsNotKeptHearsItsLastError) {
   EXPECT_FALSE(has(id));
 }
 
-TEST_F(EngineBounds, WhoWaitsForAJobWhoseArgsAreOnDiskHearsThemToo) {
+TEST_F(EngineBounds, AWaiterGetsArgsThatAreOnDisk) {
   options.window_bytes_max = 1000;
   const job_id id = push({.args = bytes(5000)});
   const leased_job l = take();
@@ -242,15 +242,15 @@ TEST_F(EngineBounds, WhoWaitsForAJobWhoseArgsAreOnDiskHearsThemToo) {
   EXPECT_EQ(ended->spec.args.data.size(), 5000U);
 }
 
-// Ending.
+// Stopping.
 
-TEST_F(EngineBounds, StopsFromManyThreadsAllReturn) {
+TEST_F(EngineBounds, ConcurrentStopsAllReturn) {
   push();
   std::vector<seam::thread> stoppers;
   for (int i = 0; i < 4; ++i) stoppers.emplace_back([this] { e().stop(); });
   for (seam::thread& t : stoppers) t.join();
   EXPECT_EQ(code_of(try_push({})), error_code::shutting_down);
-  it.reset();
+  engine_.reset();
 }
 
 }  // namespace

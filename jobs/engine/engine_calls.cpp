@@ -15,8 +15,7 @@ error bad_limit() {
 
 error no_such_batch(job_id id) {
   return {error_code::not_found,
-          "there is no batch " + std::to_string(id) +
-              ": it never was, or it has ended and its retention is over",
+          "batch " + std::to_string(id) + " does not exist, or its retention period has passed",
           id};
 }
 
@@ -25,14 +24,15 @@ error no_such_batch(job_id id) {
 // Batches.
 
 template <class T, class Read>
-future<result<T>> engine::impl::read(Read what) {
-  promise<result<T>> to;
-  auto answer = to.get_future();
-  auto taken = reads_.try_submit([this, what = std::move(what), to = std::move(to)]() mutable {
-    auto found = what(*reader_);
-    if (!found) reader_failed(found.error());
-    to.set_value(std::move(found));
-  });
+future<result<T>> engine::impl::read(Read query) {
+  promise<result<T>> reply;
+  auto answer = reply.get_future();
+  auto taken =
+      reads_.try_submit([this, query = std::move(query), reply = std::move(reply)]() mutable {
+        auto found = query(*reader_);
+        if (!found) reader_failed(found.error());
+        reply.set_value(std::move(found));
+      });
   return taken ? std::move(answer) : make_ready_future(result<T>(no_more_reads()));
 }
 
@@ -53,39 +53,39 @@ future<result<batch_page>> engine::batches(job_id after, std::size_t limit) {
 
 future<result<batch_info>> engine::close_batch(job_id id) {
   return impl_->ask_store<result<batch_info>>(
-      [it = impl_.get(), id](promise<result<batch_info>> to) {
-        it->close_batch(id, std::move(to));
+      [self = impl_.get(), id](promise<result<batch_info>> reply) {
+        self->close_batch(id, std::move(reply));
       });
 }
 
 future<result<std::uint64_t>> engine::cancel_batch(job_id id) {
   return impl_->ask_store<result<std::uint64_t>>(
-      [it = impl_.get(), id](promise<result<std::uint64_t>> to) {
-        it->change_batch(id, impl::batch_act::cancel, std::move(to));
+      [self = impl_.get(), id](promise<result<std::uint64_t>> reply) {
+        self->change_batch(id, impl::batch_act::cancel, std::move(reply));
       });
 }
 
 future<result<std::uint64_t>> engine::retry_batch(job_id id) {
   return impl_->ask_store<result<std::uint64_t>>(
-      [it = impl_.get(), id](promise<result<std::uint64_t>> to) {
-        it->change_batch(id, impl::batch_act::retry, std::move(to));
+      [self = impl_.get(), id](promise<result<std::uint64_t>> reply) {
+        self->change_batch(id, impl::batch_act::retry, std::move(reply));
       });
 }
 
-// What workers say.
+// Reports and logs of workers.
 
-void_result engine::report(lease_ref lease, jobs::progress how_far) {
-  void_result answer = impl::over();
+void_result engine::report(lease_ref lease, jobs::progress progress) {
+  void_result answer = impl::shut_down_error();
   impl_->call([&](detail::core& c, detail::answers&) {
-    if (!impl_->is_over_) answer = c.report(lease, std::move(how_far));
+    if (!impl_->has_shut_down_) answer = c.report(lease, std::move(progress));
   });
   return answer;
 }
 
 future<void_result> engine::log(lease_ref lease, std::vector<std::string> lines) {
   return impl_->ask<void_result>(
-      [&](detail::core& c, promise<void_result> to, detail::answers& out) {
-        c.log(lease, std::move(lines), std::move(to), out);
+      [&](detail::core& c, promise<void_result> reply, detail::answers& out) {
+        c.log(lease, std::move(lines), std::move(reply), out);
       });
 }
 
@@ -99,29 +99,29 @@ future<result<log_page>> engine::logs(job_id id, std::uint64_t after, std::size_
 
 future<result<cron_info>> engine::set_cron(cron_spec spec) {
   using answer = result<cron_info>;
-  return impl_->ask<answer>([&](detail::core& c, promise<answer> to, detail::answers& out) {
-    c.set_cron(std::move(spec), std::move(to), out);
+  return impl_->ask<answer>([&](detail::core& c, promise<answer> reply, detail::answers& out) {
+    c.set_cron(std::move(spec), std::move(reply), out);
   });
 }
 
 future<result<cron_info>> engine::patch_cron(std::string name, cron_patch patch) {
   using answer = result<cron_info>;
-  return impl_->ask<answer>([&](detail::core& c, promise<answer> to, detail::answers& out) {
-    c.patch_cron(name, patch, std::move(to), out);
+  return impl_->ask<answer>([&](detail::core& c, promise<answer> reply, detail::answers& out) {
+    c.patch_cron(name, patch, std::move(reply), out);
   });
 }
 
 future<void_result> engine::remove_cron(std::string name) {
   return impl_->ask<void_result>(
-      [&](detail::core& c, promise<void_result> to, detail::answers& out) {
-        c.remove_cron(name, std::move(to), out);
+      [&](detail::core& c, promise<void_result> reply, detail::answers& out) {
+        c.remove_cron(name, std::move(reply), out);
       });
 }
 
 future<result<push_receipt>> engine::run_cron(std::string name) {
   using answer = result<push_receipt>;
-  return impl_->ask<answer>([&](detail::core& c, promise<answer> to, detail::answers& out) {
-    c.run_cron(name, detail::push_reply(std::move(to)), out);
+  return impl_->ask<answer>([&](detail::core& c, promise<answer> reply, detail::answers& out) {
+    c.run_cron(name, detail::push_reply(std::move(reply)), out);
   });
 }
 
@@ -137,10 +137,10 @@ result<cron_info> engine::get_cron(std::string_view name) const {
 
 // Events.
 
-future<result<event_page>> engine::events(event_request what, wait_limits limits) {
+future<result<event_page>> engine::events(event_request request, wait_limits limits) {
   using answer = result<event_page>;
-  return impl_->ask<answer>([&](detail::core& c, promise<answer> to, detail::answers& out) {
-    c.await_events(std::move(what), std::move(to), limits, out);
+  return impl_->ask<answer>([&](detail::core& c, promise<answer> reply, detail::answers& out) {
+    c.await_events(std::move(request), std::move(reply), limits, out);
   });
 }
 

@@ -1,4 +1,4 @@
-// Cron entries: a run for each of their times, neither lost nor doubled. The clock of these tests
+// Cron entries: one run per scheduled time, neither lost nor doubled. The clock of these tests
 // starts at midnight of 2026-01-01, UTC.
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ class EngineCron : public engine_words {
   }
   void stop_for(std::chrono::nanoseconds pause) {
     e().stop();
-    it.reset();
+    engine_.reset();
     time.advance(pause);
     open();
     settle();
@@ -86,7 +86,7 @@ TEST_F(EngineCron, BadEntriesAreRefused) {
   EXPECT_EQ(code_of(e().patch_cron("c", {.paused = true}).get()), error_code::not_found);
 }
 
-TEST_F(EngineCron, MissedRunsAreSkippedMadeUpForByOneOrAll) {
+TEST_F(EngineCron, MissedRunsFollowThePolicy) {
   set(every_minute("skip", missed_runs::skip));
   set(every_minute("one", missed_runs::one));
   set(every_minute("all", missed_runs::all));
@@ -102,7 +102,7 @@ TEST_F(EngineCron, MissedRunsAreSkippedMadeUpForByOneOrAll) {
   EXPECT_EQ(drain().size(), 3U);
 }
 
-TEST_F(EngineCron, NoMoreThanALimitIsMadeUpFor) {
+TEST_F(EngineCron, MissedRunsAreLimited) {
   set(every_minute("all", missed_runs::all));
   cron_spec often = every_minute("often", missed_runs::all);
   often.schedule = "* * * * * *";
@@ -110,14 +110,14 @@ TEST_F(EngineCron, NoMoreThanALimitIsMadeUpFor) {
   stop_for(48h + 30s);
   EXPECT_EQ(entry("all").runs, limits::cron_missed_max);
   EXPECT_EQ(entry("all").missed, 2880 - limits::cron_missed_max);
-  // More than are looked at one by one: still the last of them.
+  // More runs than are counted one by one: still the last ones.
   EXPECT_EQ(entry("often").runs, limits::cron_missed_max);
   EXPECT_EQ(entry("often").last_at, time.now());
   EXPECT_EQ(entry("often").missed, 100'000 - limits::cron_missed_max);
   EXPECT_EQ(drain("default", 100).size(), 2 * limits::cron_missed_max);
 }
 
-TEST_F(EngineCron, ARunIsDoneOnceThoughItsCommitFails) {
+TEST_F(EngineCron, ARunIsPushedOnceIfItsCommitFails) {
   set(every_minute());
   drive.fails(error_code::io_error);
   advance(60s);
@@ -129,7 +129,7 @@ TEST_F(EngineCron, ARunIsDoneOnceThoughItsCommitFails) {
   EXPECT_EQ(entry().next_at, start + 120s);
 }
 
-TEST_F(EngineCron, ARunIsDoneOnceThoughTheProcessEndsBeforeOrAfterIt) {
+TEST_F(EngineCron, ARunIsPushedOnceIfTheProcessEndsBeforeOrAfterIt) {
   set(every_minute());
   drive.fails(error_code::io_error);
   advance(60s);
@@ -146,18 +146,18 @@ TEST_F(EngineCron, ARunIsDoneOnceThoughTheProcessEndsBeforeOrAfterIt) {
   EXPECT_EQ(entry().runs, 2U);
 }
 
-TEST_F(EngineCron, AFullDiskKeepsTheRunForLaterAndTheAcksGoOn) {
+TEST_F(EngineCron, AFullDiskDefersTheRunAndStoresAcks) {
   push({.queue = "other"});
   const leased_job l = take("other");
   set(every_minute());
   settle();
   drive.is_full();
-  drive.hold();
+  drive.block();
   auto before = begin_push({.queue = "elsewhere"});
-  drive.await_held();
-  auto acked = e().ack(l.ref());  // in one commit with the run that is due by then
+  drive.await_blocked();
+  auto acked = e().ack(l.ref());  // in one commit with the run due by then
   time.advance(60s);
-  drive.let_go();
+  drive.unblock();
   EXPECT_FALSE(before.get());
   EXPECT_TRUE(acked.get());
   EXPECT_EQ(entry().runs, 0U);
@@ -173,13 +173,13 @@ TEST_F(EngineCron, AUniqueKeyKeepsRunsFromOverlapping) {
   set(c);
   advance(60s);
   const leased_job running = take();
-  EXPECT_EQ(entry().last_job, running.it->id);
+  EXPECT_EQ(entry().last_job, running.job->id);
   ASSERT_TRUE(e().extend(running.ref(), 10min));
   advance(60s);
   EXPECT_TRUE(is_empty());
   EXPECT_EQ(entry().runs, 1U);
   EXPECT_EQ(entry().missed, 1U);
-  EXPECT_EQ(entry().last_job, running.it->id);
+  EXPECT_EQ(entry().last_job, running.job->id);
   ASSERT_TRUE(ack(running));
   advance(60s);
   EXPECT_EQ(drain().size(), 1U);
@@ -188,7 +188,7 @@ TEST_F(EngineCron, AUniqueKeyKeepsRunsFromOverlapping) {
   EXPECT_EQ(entry().missed, 1U);
 }
 
-TEST_F(EngineCron, AKeyHoldsARunUntilTheOneBeforeHasEnded) {
+TEST_F(EngineCron, AKeyHoldsARunUntilThePreviousOneHasEnded) {
   cron_spec c = every_minute();
   c.job.key = "k";
   set(c);
@@ -201,7 +201,7 @@ TEST_F(EngineCron, AKeyHoldsARunUntilTheOneBeforeHasEnded) {
   EXPECT_EQ(drain().size(), 1U);
 }
 
-TEST_F(EngineCron, OneThatIsPausedMissesNothing) {
+TEST_F(EngineCron, APausedEntryMissesNoRuns) {
   set(every_minute("c", missed_runs::all));
   const auto paused = e().patch_cron("c", {.paused = true}).get();
   ASSERT_TRUE(paused);
@@ -218,7 +218,7 @@ TEST_F(EngineCron, OneThatIsPausedMissesNothing) {
   EXPECT_EQ(entry().missed, 0U);
 }
 
-TEST_F(EngineCron, AChangeKeepsWhatItHasRun) {
+TEST_F(EngineCron, AChangeKeepsTheRunHistory) {
   set(every_minute());
   advance(60s);
   cron_spec c = every_minute();
@@ -230,14 +230,14 @@ TEST_F(EngineCron, AChangeKeepsWhatItHasRun) {
   advance(60s);
   EXPECT_TRUE(is_empty());
   advance(58min);
-  EXPECT_EQ(take().it->spec.kind, "other");
-  // The times stay if only the job is another.
+  EXPECT_EQ(take().job->spec.kind, "other");
+  // The schedule stays if only the job changes.
   cron_spec same = c;
   same.job.kind = "third";
   EXPECT_EQ(set(same).entry.next_at, start + 2h);
 }
 
-TEST_F(EngineCron, OneThatIsRemovedRunsNoMore) {
+TEST_F(EngineCron, ARemovedEntryDoesNotRun) {
   set(every_minute());
   ASSERT_TRUE(e().remove_cron("c").get());
   EXPECT_TRUE(e().crons().empty());
@@ -247,14 +247,14 @@ TEST_F(EngineCron, OneThatIsRemovedRunsNoMore) {
   EXPECT_TRUE(e().crons().empty());
 }
 
-TEST_F(EngineCron, ChangesInOneCommitHappenInTheirOrder) {
+TEST_F(EngineCron, ChangesInOneCommitApplyInOrder) {
   in_one_commit([&] {
     auto made = e().set_cron(every_minute());
     cron_spec hourly = every_minute();
     hourly.schedule = "@hourly";
     auto changed = e().set_cron(hourly);
     auto paused = e().patch_cron("c", {.paused = true});
-    drive.let_go();
+    drive.unblock();
     EXPECT_TRUE(made.get());
     EXPECT_TRUE(changed.get());
     EXPECT_TRUE(paused.get());
@@ -265,7 +265,7 @@ TEST_F(EngineCron, ChangesInOneCommitHappenInTheirOrder) {
     auto changed = e().set_cron(every_minute());
     auto removed = e().remove_cron("c");
     auto again = e().set_cron(every_minute());
-    drive.let_go();
+    drive.unblock();
     EXPECT_TRUE(changed.get());
     EXPECT_TRUE(removed.get());
     EXPECT_TRUE(again.get());
@@ -275,28 +275,28 @@ TEST_F(EngineCron, ChangesInOneCommitHappenInTheirOrder) {
   EXPECT_EQ(entry().runs, 1U);
 }
 
-TEST_F(EngineCron, APauseDoesNotBringBackAnEntryThatIsBeingRemoved) {
+TEST_F(EngineCron, APauseDoesNotRestoreAnEntryBeingRemoved) {
   set(every_minute());
   in_one_commit([&] {
     auto removed = e().remove_cron("c");
     auto paused = e().patch_cron("c", {.paused = true});
-    drive.let_go();
+    drive.unblock();
     EXPECT_TRUE(removed.get());
     EXPECT_EQ(code_of(paused.get()), error_code::not_found);
   });
   EXPECT_TRUE(e().crons().empty());
 }
 
-TEST_F(EngineCron, APauseDoesNotMakeAnEntryWhoseCommitFails) {
+TEST_F(EngineCron, APauseDoesNotCreateAnEntryWhoseCommitFails) {
   in_one_commit([&] {
     auto made = e().set_cron(every_minute());
     auto paused = e().patch_cron("c", {.paused = true});
-    drive.fails_when([](const batch& b) -> std::optional<error> {
+    drive.fails_when([](const transaction& b) -> std::optional<error> {
       const bool is_it = std::ranges::any_of(
-          b.changes, [](const change& c) { return c.what == change::op::set_cron; });
+          b.changes, [](const change& c) { return c.type == change::op::set_cron; });
       return is_it ? std::optional(error{error_code::io_error, "made to fail"}) : std::nullopt;
     });
-    drive.let_go();
+    drive.unblock();
     EXPECT_EQ(code_of(made.get()), error_code::io_error);
     EXPECT_EQ(code_of(paused.get()), error_code::not_found);
   });
@@ -305,7 +305,7 @@ TEST_F(EngineCron, APauseDoesNotMakeAnEntryWhoseCommitFails) {
   EXPECT_TRUE(e().crons().empty());
 }
 
-TEST_F(EngineCron, AnEntryWhoseCommitFailsIsAsBefore) {
+TEST_F(EngineCron, AnEntryWhoseCommitFailsIsUnchanged) {
   drive.fails(error_code::io_error);
   EXPECT_FALSE(e().set_cron(every_minute()).get());
   EXPECT_TRUE(e().crons().empty());
@@ -320,10 +320,10 @@ TEST_F(EngineCron, AnEntryWhoseCommitFailsIsAsBefore) {
   EXPECT_EQ(entry().runs, 1U);
 }
 
-TEST_F(EngineCron, RunNowIsARunBesidesItsTimes) {
+TEST_F(EngineCron, RunNowIsAnAdditionalRun) {
   set(every_minute());
   ASSERT_TRUE(e().run_cron("c").get());
-  EXPECT_EQ(take().it->spec.kind, "run");
+  EXPECT_EQ(take().job->spec.kind, "run");
   EXPECT_EQ(entry().next_at, start + 60s);
   advance(60s);
   EXPECT_EQ(drain().size(), 1U);
@@ -339,7 +339,7 @@ TEST_F(EngineCron, AFullQueueStillGetsItsRun) {
   EXPECT_EQ(drain().size(), 2U);
 }
 
-TEST_F(EngineCron, AThousandThatAreDueAtOnceAllRun) {
+TEST_F(EngineCron, AThousandEntriesDueAtOnceAllRun) {
   for (int i = 0; i < 1500; ++i) set(every_minute("c" + std::to_string(i)));
   advance(60s);
   EXPECT_EQ(drain("default", 1000).size(), 1500U);
@@ -349,14 +349,14 @@ TEST_F(EngineCron, AThousandThatAreDueAtOnceAllRun) {
   EXPECT_TRUE(std::ranges::all_of(all, [](const cron_info& c) { return c.entry.runs == 2; }));
 }
 
-TEST_F(EngineCron, ARunSaysWhichOneItIs) {
+TEST_F(EngineCron, ARunsMetadataNamesItsEntryAndTime) {
   set(every_minute());
   auto events = e().events({.types = {event_type::cron_ran}});
   advance(60s);
   const auto page = events.get();
   ASSERT_TRUE(page);
   EXPECT_EQ(page->events.front().text, "c");
-  EXPECT_EQ(page->events.front().job, take().it->id);
+  EXPECT_EQ(page->events.front().job, take().job->id);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// A damaged store is no outage: it is found once, and pushes and leases are refused until a
+// A damaged store is no outage: it is detected once, and pushes and leases are rejected until a
 // restart.
 
 #include <gtest/gtest.h>
@@ -16,40 +16,40 @@ class EngineDamage : public engine_words {
  protected:
   EngineDamage() {
     options.on_health = [this](const health& h) {
-      told.with([&](auto& all) { all.push_back(h.takes_pushes); });
+      reports.with([&](auto& all) { all.push_back(h.takes_pushes); });
     };
   }
   void TearDown() override {
-    it.reset();  // its counts cannot be compared: it refuses everything
+    engine_.reset();  // its counts cannot be compared: it rejects every call
   }
-  std::vector<bool> told_so_far() {
-    return told.with([](auto& all) { return all; });
+  std::vector<bool> reported() {
+    return reports.with([](auto& all) { return all; });
   }
 
-  guarded<std::vector<bool>> told;
+  guarded<std::vector<bool>> reports;
 };
 
-TEST_F(EngineDamage, ACorruptCommitRefusesPushesAndLeasesUntilARestart) {
+TEST_F(EngineDamage, ACorruptStoreRejectsPushesAndLeasesUntilARestart) {
   push_some(2);
   drive.fails(error_code::corrupt);
   EXPECT_EQ(code_of(try_push({})), error_code::corrupt);
   drive.works();
   for (int i = 0; i < 5; ++i) advance(options.probe_every);
-  EXPECT_FALSE(e().health().takes_pushes) << "a commit that succeeds does not end it";
+  EXPECT_FALSE(e().health().takes_pushes) << "a successful commit does not end the damage";
   EXPECT_EQ(e().health().code, error_code::corrupt);
   EXPECT_EQ(code_of(try_push({})), error_code::corrupt);
   EXPECT_EQ(code_of(try_lease()), error_code::corrupt) << "though jobs are ready";
   EXPECT_EQ(code_of(e().lease_job(1).get()), error_code::corrupt);
-  EXPECT_EQ(told_so_far(), std::vector<bool>{false});
+  EXPECT_EQ(reported(), std::vector<bool>{false});
   reopen();
   EXPECT_TRUE(try_push({}));
   EXPECT_EQ(lease(10).size(), 3U);
 }
 
-TEST_F(EngineDamage, WaitingLeasesAreAnsweredWithTheReason) {
+TEST_F(EngineDamage, WaitingLeasesFailWithTheError) {
   auto waits = e().lease({});
   settle();
-  drive.fails_when([](const batch& b) -> std::optional<error> {
+  drive.fails_when([](const transaction& b) -> std::optional<error> {
     if (b.changes.empty()) return std::nullopt;
     return error{error_code::corrupt, "a page is damaged"};
   });
@@ -59,7 +59,7 @@ TEST_F(EngineDamage, WaitingLeasesAreAnsweredWithTheReason) {
   EXPECT_EQ(answer.error().message, "a page is damaged");
 }
 
-TEST_F(EngineDamage, WorkersCanStillEndTheirJobsIfThatCanBeStored) {
+TEST_F(EngineDamage, WorkersCanStillEndTheirJobsIfTheCommitSucceeds) {
   push_some(1);
   const leased_job l = take();
   drive.fails(error_code::corrupt);
@@ -68,13 +68,13 @@ TEST_F(EngineDamage, WorkersCanStillEndTheirJobsIfThatCanBeStored) {
   EXPECT_TRUE(ack(l));
 }
 
-TEST_F(EngineDamage, AnOutageAfterTheDamageDoesNotHideIt) {
+TEST_F(EngineDamage, ALaterOutageDoesNotHideTheDamage) {
   drive.fails(error_code::corrupt);
   EXPECT_FALSE(try_push({}));
   drive.fails(error_code::io_error);
   advance(options.probe_every);
   EXPECT_EQ(e().health().code, error_code::corrupt);
-  EXPECT_EQ(told_so_far(), std::vector<bool>{false});
+  EXPECT_EQ(reported(), std::vector<bool>{false});
 }
 
 TEST_F(EngineDamage, DamageDuringAnOutageIsReportedToo) {
@@ -85,13 +85,13 @@ TEST_F(EngineDamage, DamageDuringAnOutageIsReportedToo) {
   EXPECT_EQ(e().health().code, error_code::corrupt);
   drive.works();
   advance(options.probe_every);
-  EXPECT_EQ(told_so_far(), (std::vector<bool>{false, false}));
+  EXPECT_EQ(reported(), (std::vector<bool>{false, false}));
 }
 
-TEST_F(EngineDamage, AChangeThatDoesNotFitOneJobIsNoDamage) {
+TEST_F(EngineDamage, AChangeThatDoesNotMatchOneJobIsNoDamage) {
   const job_id id = push();
   const leased_job l = take();
-  drive.fails_when([id](const batch& b) -> std::optional<error> {
+  drive.fails_when([id](const transaction& b) -> std::optional<error> {
     for (const change& c : b.changes) {
       if (c.id == id) return error{error_code::corrupt, "not there", id};
     }
@@ -101,13 +101,13 @@ TEST_F(EngineDamage, AChangeThatDoesNotFitOneJobIsNoDamage) {
   EXPECT_TRUE(e().health().takes_pushes);
 }
 
-TEST_F(EngineDamage, ManyChangesThatDoNotFitAreNoOutage) {
+TEST_F(EngineDamage, ManyChangesThatDoNotMatchAreNoOutage) {
   push_some(300);
   const std::vector<leased_job> taken = lease(300);
   ASSERT_EQ(taken.size(), 300U);
-  drive.fails_when([](const batch& b) -> std::optional<error> {
+  drive.fails_when([](const transaction& b) -> std::optional<error> {
     for (const change& c : b.changes) {
-      if (c.what == change::op::drop) return error{error_code::corrupt, "not there", c.id};
+      if (c.type == change::op::drop) return error{error_code::corrupt, "not there", c.id};
     }
     return std::nullopt;
   });
@@ -117,10 +117,10 @@ TEST_F(EngineDamage, ManyChangesThatDoNotFitAreNoOutage) {
   });
   for (auto& ack : acks) EXPECT_EQ(code_of(ack.get()), error_code::corrupt);
   EXPECT_TRUE(e().health().takes_pushes);
-  EXPECT_TRUE(told_so_far().empty());
+  EXPECT_TRUE(reported().empty());
 }
 
-// Calls that find the damage while they read, without a change to be committed.
+// Calls that find the damage in a read, without a commit.
 class EngineDamagedRead : public EngineDamage {
  protected:
   void expect_found_by(const std::function<error_code()>& call) {
@@ -130,7 +130,7 @@ class EngineDamagedRead : public EngineDamage {
     settle();
     EXPECT_FALSE(e().health().takes_pushes);
     EXPECT_EQ(e().health().code, error_code::corrupt);
-    EXPECT_EQ(told_so_far(), std::vector<bool>{false});
+    EXPECT_EQ(reported(), std::vector<bool>{false});
   }
 };
 

@@ -1,4 +1,4 @@
-// What happened: events, progress, logs and webhooks.
+// Events, progress, logs and webhooks.
 
 #include <gtest/gtest.h>
 
@@ -12,9 +12,9 @@ namespace {
 
 class EngineEvent : public engine_words {
  protected:
-  event_page events(event_request what = {.after = 0}) {
+  event_page events(event_request request = {.after = 0}) {
     settle();
-    auto page = e().events(std::move(what), at_once()).get();
+    auto page = e().events(std::move(request), at_once()).get();
     EXPECT_TRUE(page) << (page ? "" : page.error().message);
     return page ? *std::move(page) : event_page{};
   }
@@ -27,7 +27,7 @@ class EngineEvent : public engine_words {
   types happened_to(job_id id) { return types_of(events({.after = 0, .job = id})); }
 };
 
-TEST_F(EngineEvent, TellWhatBecameOfAJobInItsOrder) {
+TEST_F(EngineEvent, DescribeTheLifeOfAJobInOrder) {
   const job_id a = push({.retry = {.first = 1s, .factor = 1.0, .jitter = 0}});
   ASSERT_TRUE(fail(take(), {.type = "io"}));
   advance(1s);
@@ -57,7 +57,7 @@ TEST_F(EngineEvent, TellWhatBecameOfAJobInItsOrder) {
   EXPECT_EQ(page.events[7].attempt, 2U);
 }
 
-TEST_F(EngineEvent, TellOfReleasesSkipsAndBatches) {
+TEST_F(EngineEvent, ReportReleasesSkipsAndBatches) {
   const batch_receipt b = push_batch({.name = "n",
                                       .jobs = std::vector<job_spec>(1),
                                       .on_success = job_spec{.queue = "called"},
@@ -70,7 +70,7 @@ TEST_F(EngineEvent, TellOfReleasesSkipsAndBatches) {
             (types{"pushed", "started", "done", "batch_done"}));
 }
 
-TEST_F(EngineEvent, AreNumberedWithoutGapsAndResumed) {
+TEST_F(EngineEvent, AreNumberedWithoutGapsAndResumable) {
   push_some(5);
   const event_page all = events();
   ASSERT_GE(all.events.size(), 5U);
@@ -86,7 +86,7 @@ TEST_F(EngineEvent, AreNumberedWithoutGapsAndResumed) {
   EXPECT_EQ(none.next, all.next);
 }
 
-TEST_F(EngineEvent, OfAnotherLifeAreMissed) {
+TEST_F(EngineEvent, OfAnotherProcessAreReportedAsMissed) {
   push_some(3);
   const event_page before = events();
   time.advance(1s);
@@ -99,7 +99,7 @@ TEST_F(EngineEvent, OfAnotherLifeAreMissed) {
   EXPECT_EQ(now.events.back().job, a);
 }
 
-TEST_F(EngineEvent, ThatAreNoLongerKeptAreMissed) {
+TEST_F(EngineEvent, ThatAreNoLongerKeptAreReportedAsMissed) {
   options.events_kept = 4;
   const ids all = push_some(10);
   const event_page page = events({.after = 2});
@@ -123,7 +123,7 @@ TEST_F(EngineEvent, AreFiltered) {
   EXPECT_EQ(code_of(e().events({.limit = 1001}, at_once()).get()), error_code::invalid);
 }
 
-TEST_F(EngineEvent, AreWaitedFor) {
+TEST_F(EngineEvent, CanBeWaitedFor) {
   push({.queue = "a"});
   settle();
   auto waits = e().events({.queue = "b"});
@@ -137,7 +137,7 @@ TEST_F(EngineEvent, AreWaitedFor) {
   EXPECT_EQ(page->events[0].job, b);
 }
 
-TEST_F(EngineEvent, AtADeadlineThePageIsEmptyAndSaysWhereToGoOn) {
+TEST_F(EngineEvent, AtADeadlineThePageIsEmptyAndItsNextIsCurrent) {
   push_some(2);
   settle();
   auto waits = e().events({.queue = "nobody"}, deadline::after(1s, time.timers()));
@@ -163,7 +163,7 @@ TEST_F(EngineEvent, AWaitForThemEndsWhenTheEngineCloses) {
   EXPECT_EQ(code_of(e().events({.after = 0}, at_once()).get()), error_code::shutting_down);
 }
 
-TEST_F(EngineEvent, AreNotKeptWhenNoneAreWanted) {
+TEST_F(EngineEvent, AreNotKeptIfDisabled) {
   options.events_kept = 0;
   push_some(3);
   drain();
@@ -171,14 +171,14 @@ TEST_F(EngineEvent, AreNotKeptWhenNoneAreWanted) {
   EXPECT_EQ(e().stats().events, 0U);
 }
 
-TEST_F(EngineEvent, NothingIsToldOfACommitThatFailed) {
+TEST_F(EngineEvent, AFailedCommitAddsNoEvents) {
   push();
   const leased_job l = take();
   drive.fails(error_code::io_error);
   EXPECT_FALSE(ack(l));
   drive.works();
   advance(1s);
-  EXPECT_EQ(happened_to(l.it->id), (types{"pushed", "started"}));
+  EXPECT_EQ(happened_to(l.job->id), (types{"pushed", "started"}));
 }
 
 // Progress.
@@ -198,7 +198,7 @@ TEST_F(EngineEvent, ProgressIsShownWhileTheJobRunsAndAfterIt) {
   EXPECT_EQ(code_of(e().report(l.ref(), {1, ""})), error_code::lease_lost);
 }
 
-TEST_F(EngineEvent, ProgressStaysWithAJobThatIsCancelled) {
+TEST_F(EngineEvent, ProgressIsKeptWithACancelledJob) {
   const job_id a = push();
   const leased_job l = take();
   ASSERT_TRUE(e().report(l.ref(), {30, "so far"}));
@@ -206,7 +206,7 @@ TEST_F(EngineEvent, ProgressStaysWithAJobThatIsCancelled) {
   EXPECT_EQ(get(a).progress, (progress{30, "so far"}));
 }
 
-TEST_F(EngineEvent, ProgressKeepsToItsBounds) {
+TEST_F(EngineEvent, ProgressIsValidatedAndTruncated) {
   push();
   const leased_job l = take();
   EXPECT_EQ(code_of(e().report(l.ref(), {-1, ""})), error_code::invalid);
@@ -214,12 +214,12 @@ TEST_F(EngineEvent, ProgressKeepsToItsBounds) {
   EXPECT_EQ(code_of(e().report(l.ref(), {std::numeric_limits<double>::quiet_NaN(), ""})),
             error_code::invalid);
   ASSERT_TRUE(e().report(l.ref(), {1, std::string(5000, 'x')}));
-  EXPECT_EQ(get(l.it->id).progress->text.size(), limits::progress_bytes_max);
+  EXPECT_EQ(get(l.job->id).progress->text.size(), limits::progress_bytes_max);
 }
 
 // Logs.
 
-TEST_F(EngineEvent, LogsAreKeptByAttemptAndGoWithTheJob) {
+TEST_F(EngineEvent, LogsAreKeptByAttemptAndDeletedWithTheJob) {
   const job_id a = push({.retry = {.first = 1s, .factor = 1.0, .jitter = 0}});
   leased_job l = take();
   ASSERT_TRUE(e().log(l.ref(), {"one", "two"}).get());
@@ -240,7 +240,7 @@ TEST_F(EngineEvent, LogsAreKeptByAttemptAndGoWithTheJob) {
   EXPECT_EQ(code_of(e().log(l.ref(), {"late"}).get()), error_code::lease_lost);
 }
 
-TEST_F(EngineEvent, LogsKeepToTheirBounds) {
+TEST_F(EngineEvent, LogsAreLimited) {
   const job_id a = push();
   const leased_job l = take();
   EXPECT_EQ(code_of(e().log(l.ref(), std::vector<std::string>(1001, "x")).get()),
@@ -286,28 +286,28 @@ TEST_F(EngineWebhook, IsPostedWhenTheJobIsDone) {
   EXPECT_FALSE(e().queue(hooks));
   ASSERT_TRUE(ack(l, payload{R"({"n":1})"}));
   const leased_job posts = take(hooks);
-  EXPECT_EQ(posts.it->spec.kind, "sluice.webhook");
-  EXPECT_EQ(posts.it->spec.args.data, document_of(*l.it, job_state::done, payload{R"({"n":1})"}));
-  EXPECT_NE(posts.it->spec.args.data.find(R"("url":"https://example.com/x")"), std::string::npos);
+  EXPECT_EQ(posts.job->spec.kind, "sluice.webhook");
+  EXPECT_EQ(posts.job->spec.args.data, document_of(*l.job, job_state::done, payload{R"({"n":1})"}));
+  EXPECT_NE(posts.job->spec.args.data.find(R"("url":"https://example.com/x")"), std::string::npos);
   EXPECT_TRUE(is_empty(hooks));
   EXPECT_EQ(e().stats().webhooks, 1U);
 }
 
-TEST_F(EngineWebhook, IsPostedWhenTheJobIsDeadOrCancelledAndNotForARetry) {
+TEST_F(EngineWebhook, IsPostedIfTheJobIsDeadOrCancelledButNotForARetry) {
   push_hooked({.retry = {.attempts_max = 2, .first = 1s, .factor = 1.0, .jitter = 0}});
   ASSERT_TRUE(fail(take(), {.type = "t", .message = "m"}));
   EXPECT_FALSE(e().queue(hooks));
   advance(1s);
   const leased_job l = take();
-  advance(60s);  // its lease runs out
-  EXPECT_EQ(state(l.it->id), job_state::dead);
+  advance(60s);  // its lease expires
+  EXPECT_EQ(state(l.job->id), job_state::dead);
   leased_job posts = take(hooks);
-  EXPECT_NE(posts.it->spec.args.data.find(R"("state":"dead")"), std::string::npos);
-  EXPECT_NE(posts.it->spec.args.data.find("lease_expired"), std::string::npos);
+  EXPECT_NE(posts.job->spec.args.data.find(R"("state":"dead")"), std::string::npos);
+  EXPECT_NE(posts.job->spec.args.data.find("lease_expired"), std::string::npos);
   const job_id b = push_hooked();
   ASSERT_TRUE(e().cancel(b).get());
   posts = take(hooks);
-  EXPECT_NE(posts.it->spec.args.data.find(R"("state":"cancelled")"), std::string::npos);
+  EXPECT_NE(posts.job->spec.args.data.find(R"("state":"cancelled")"), std::string::npos);
   EXPECT_TRUE(is_empty(hooks));
 }
 
@@ -325,7 +325,7 @@ TEST_F(EngineWebhook, IsNotPostedBeforeTheEndIsStored) {
   EXPECT_EQ(drain(hooks).size(), 1U);
 }
 
-TEST_F(EngineWebhook, IsNotPostedForACancelThatLosesToASkip) {
+TEST_F(EngineWebhook, IsNotPostedForACancelOfASkippedJob) {
   const job_id a = push();
   job_spec waits;
   waits.after = {{a, {}, after_when::failure}};
@@ -333,9 +333,9 @@ TEST_F(EngineWebhook, IsNotPostedForACancelThatLosesToASkip) {
   const leased_job l = take();
   auto posted = e().lease({.queues = {hooks}});
   in_one_commit([&] {
-    auto acked = e().ack(l.ref());  // b can no longer come true
+    auto acked = e().ack(l.ref());  // the dependency of b can no longer be met
     auto cancelled = e().cancel(b);
-    drive.let_go();
+    drive.unblock();
     EXPECT_TRUE(acked.get());
     EXPECT_EQ(code_of(cancelled.get()), error_code::not_found);
   });
@@ -346,25 +346,25 @@ TEST_F(EngineWebhook, IsNotPostedForACancelThatLosesToASkip) {
   const auto next = posted.get();
   ASSERT_TRUE(next);
   ASSERT_EQ(next->size(), 1U);
-  EXPECT_NE(next->front().it->spec.args.data.find("\"id\":" + std::to_string(c) + ","),
+  EXPECT_NE(next->front().job->spec.args.data.find("\"id\":" + std::to_string(c) + ","),
             std::string::npos);
   reopen();
   EXPECT_TRUE(is_empty(hooks));
 }
 
-TEST_F(EngineWebhook, AFullDiskRefusesTheEndThatItTellsOfAndNoOther) {
+TEST_F(EngineWebhook, AFullDiskRejectsOnlyTheEndThatItReports) {
   push_hooked();
   const leased_job hooked = take();
   push();
   const leased_job plain = take();
   settle();
-  drive.hold();
+  drive.block();
   auto before = begin_push({.queue = "elsewhere"});
-  drive.await_held();
+  drive.await_blocked();
   drive.is_full();
   auto first = e().ack(hooked.ref());
   auto second = e().ack(plain.ref());
-  drive.let_go();
+  drive.unblock();
   (void)before.get();
   EXPECT_EQ(code_of(first.get()), error_code::disk_full);
   EXPECT_TRUE(second.get());
@@ -374,7 +374,7 @@ TEST_F(EngineWebhook, AFullDiskRefusesTheEndThatItTellsOfAndNoOther) {
   EXPECT_EQ(drain(hooks).size(), 1U);
 }
 
-TEST_F(EngineWebhook, AUrlThatIsNotAllowedIsRefused) {
+TEST_F(EngineWebhook, AUrlThatIsNotAllowedIsRejected) {
   job_spec s;
   s.webhook = "http://example.com";
   const auto pushed = try_push(s);

@@ -1,4 +1,4 @@
-// Calls about one job by its id, wherever it is: cancel, retry, remove, wait; and purge.
+// Calls about one job by its id, in memory or on disk: cancel, retry, remove, wait; and purge.
 #include <gtest/gtest.h>
 
 #include "jobs/engine/testing/engine_words.hpp"
@@ -10,7 +10,7 @@ using EngineJob = engine_words;
 
 // Cancelling.
 
-TEST_F(EngineJob, AReadyJobThatIsCancelledIsNotGivenOut) {
+TEST_F(EngineJob, ACancelledReadyJobIsNotLeased) {
   const ids all = push_some(2);
   const auto cancelled = e().cancel(all[0]).get();
   ASSERT_TRUE(cancelled);
@@ -21,7 +21,7 @@ TEST_F(EngineJob, AReadyJobThatIsCancelledIsNotGivenOut) {
   EXPECT_EQ(e().stats().cancelled, 1U);
 }
 
-TEST_F(EngineJob, AScheduledOrRetryingJobThatIsCancelledNeverBecomesReady) {
+TEST_F(EngineJob, ACancelledScheduledOrRetryingJobNeverBecomesReady) {
   const job_id scheduled = push({.run_at = time.now() + 5s});
   const job_id retrying = push();
   ASSERT_TRUE(fail(take(), {.retry_in = 5s}));
@@ -32,7 +32,7 @@ TEST_F(EngineJob, AScheduledOrRetryingJobThatIsCancelledNeverBecomesReady) {
   EXPECT_EQ(counts().cancelled, 2U);
 }
 
-TEST_F(EngineJob, TheWorkerOfACancelledJobHearsOfItWhenItExtends) {
+TEST_F(EngineJob, ExtendReportsThatTheJobIsCancelled) {
   const job_id id = push();
   const leased_job l = take();
   EXPECT_EQ(e().cancel(id).get()->state, job_state::cancelled);
@@ -42,24 +42,25 @@ TEST_F(EngineJob, TheWorkerOfACancelledJobHearsOfItWhenItExtends) {
   EXPECT_TRUE(e().extend(l.ref())->cancelled);
 }
 
-TEST_F(EngineJob, TheEndOfACancelledJobIsCancelledWhateverItsWorkerSays) {
-  const auto says = [&](auto&& what) {
+TEST_F(EngineJob, ACancelledJobStaysCancelledAfterItsWorkersReport) {
+  const auto cancelled_then = [&](auto&& report) {
     const job_id id = push();
     const leased_job l = take();
     ASSERT_TRUE(e().cancel(id).get());
-    what(l);
+    report(l);
     EXPECT_EQ(state(id), job_state::cancelled);
-    EXPECT_EQ(code_of(ack(l)), error_code::lease_lost) << "it has let go";
+    EXPECT_EQ(code_of(ack(l)), error_code::lease_lost) << "its lease has ended";
     EXPECT_EQ(e().drained().get(), status::ok);
   };
-  says([&](const leased_job& l) { EXPECT_TRUE(ack(l, payload{"1"})); });
-  says([&](const leased_job& l) { EXPECT_EQ(fail(l)->state, job_state::cancelled); });
-  says([&](const leased_job& l) { EXPECT_TRUE(e().release(l.ref()).get()); });
-  says([&](const leased_job& l) { EXPECT_TRUE(e().release(l.ref(), {.delay = 1s}).get()); });
-  says([&](const leased_job&) { advance(60s); });
+  cancelled_then([&](const leased_job& l) { EXPECT_TRUE(ack(l, payload{"1"})); });
+  cancelled_then([&](const leased_job& l) { EXPECT_EQ(fail(l)->state, job_state::cancelled); });
+  cancelled_then([&](const leased_job& l) { EXPECT_TRUE(e().release(l.ref()).get()); });
+  cancelled_then(
+      [&](const leased_job& l) { EXPECT_TRUE(e().release(l.ref(), {.delay = 1s}).get()); });
+  cancelled_then([&](const leased_job&) { advance(60s); });
 }
 
-TEST_F(EngineJob, ACancelledJobThatIsNotKeptIsGoneWhileItsWorkerStillHoldsIt) {
+TEST_F(EngineJob, ACancelledJobWithoutRetentionIsDeletedWhileItIsLeased) {
   const job_id id = push({.keep_for = 0ms});
   const leased_job l = take();
   ASSERT_TRUE(e().cancel(id).get());
@@ -68,7 +69,7 @@ TEST_F(EngineJob, ACancelledJobThatIsNotKeptIsGoneWhileItsWorkerStillHoldsIt) {
   EXPECT_TRUE(ack(l));
 }
 
-TEST_F(EngineJob, TheRetentionOfACancelledJobMayEndBeforeItsWorkerLetsGo) {
+TEST_F(EngineJob, TheRetentionOfACancelledJobMayEndBeforeItsLease) {
   const job_id id = push({.lease_for = 1h, .keep_for = 5s});
   const leased_job l = take();
   ASSERT_TRUE(e().cancel(id).get());
@@ -77,17 +78,17 @@ TEST_F(EngineJob, TheRetentionOfACancelledJobMayEndBeforeItsWorkerLetsGo) {
   EXPECT_TRUE(ack(l));
 }
 
-TEST_F(EngineJob, WhatAWorkerSaysWhileItsJobIsBeingCancelledWaitsForThat) {
+TEST_F(EngineJob, AReportDuringACancelWaitsForTheCancel) {
   const ids all = push_some(3);
   const auto leased = lease(3);
   settle();
-  drive.hold();
+  drive.block();
   auto other = begin_push({});
-  drive.await_held();
+  drive.await_blocked();
   std::vector<future<result<job>>> cancelled;
   for (const job_id id : all) cancelled.push_back(e().cancel(id));
-  // They are staged by the round that is held; the next one is.
-  drive.let_go();
+  // They are staged in the blocked round; the next round commits them.
+  drive.unblock();
   (void)other.get();
   for (auto& c : cancelled) ASSERT_TRUE(c.get());
   EXPECT_TRUE(ack(leased[0]));
@@ -99,21 +100,21 @@ TEST_F(EngineJob, AnAckDuringACancelThatFailsIsAnAck) {
   const ids all = push_some(3);
   const auto leased = lease(3);
   settle();
-  drive.hold();
+  drive.block();
   auto cancels = e().cancel(all[0]);
   auto cancels_too = e().cancel(all[1]);
   auto cancels_three = e().cancel(all[2]);
-  drive.await_held();
-  EXPECT_TRUE(e().extend(leased[0].ref())) << "it is still the worker's";
+  drive.await_blocked();
+  EXPECT_TRUE(e().extend(leased[0].ref())) << "the worker still has the lease";
   auto acked = e().ack(leased[0].ref());
   auto failed = e().fail(leased[1].ref(), {});
   auto released = e().release(leased[2].ref());
   const auto has_failed = std::make_shared<bool>(false);  // the engine outlives the test
-  drive.fails_when([has_failed](const batch&) -> std::optional<error> {
+  drive.fails_when([has_failed](const transaction&) -> std::optional<error> {
     if (std::exchange(*has_failed, true)) return std::nullopt;
     return error{error_code::io_error, "once"};
   });
-  drive.let_go();
+  drive.unblock();
   const bool one_commit = !cancels.get() && !cancels_too.get() && !cancels_three.get();
   const auto first = acked.get();
   const auto second = failed.get();
@@ -124,25 +125,25 @@ TEST_F(EngineJob, AnAckDuringACancelThatFailsIsAnAck) {
   if (one_commit) {
     EXPECT_FALSE(has(all[0]));
     EXPECT_EQ(second->state, job_state::retrying);
-    EXPECT_EQ(take().it->id, all[2]);
+    EXPECT_EQ(take().job->id, all[2]);
   }
 }
 
-TEST_F(EngineJob, ACancelThatComesAfterAnAckIsTooLate) {
+TEST_F(EngineJob, ACancelAfterAnAckFails) {
   const job_id id = push({.keep_for = 1h});
   const leased_job l = take();
   settle();
-  drive.hold();
+  drive.block();
   auto acked = e().ack(l.ref());
-  drive.await_held();
+  drive.await_blocked();
   auto cancelled = e().cancel(id);
-  drive.let_go();
+  drive.unblock();
   EXPECT_TRUE(acked.get());
   EXPECT_EQ(code_of(cancelled.get()), error_code::wrong_state);
   EXPECT_EQ(state(id), job_state::done);
 }
 
-TEST_F(EngineJob, WhatHasEndedOrNeverWasCannotBeCancelled) {
+TEST_F(EngineJob, EndedAndUnknownJobsCannotBeCancelled) {
   const job_id id = push();
   ASSERT_TRUE(e().cancel(id).get());
   const auto again = e().cancel(id).get();
@@ -151,8 +152,8 @@ TEST_F(EngineJob, WhatHasEndedOrNeverWasCannotBeCancelled) {
   EXPECT_EQ(code_of(e().cancel(99).get()), error_code::not_found);
 }
 
-// Two waits that end at the same moment, of which one ends the other.
-TEST_F(EngineJob, TheLastCancelledLeaseAndADeadlineForItMayComeTogether) {
+// Two waits end at the same time, and one ends the other.
+TEST_F(EngineJob, TheLastCancelledLeaseAndADeadlineMayCoincide) {
   const job_id id = push({.lease_for = 5s});
   (void)take();
   ASSERT_TRUE(e().cancel(id).get());
@@ -164,7 +165,7 @@ TEST_F(EngineJob, TheLastCancelledLeaseAndADeadlineForItMayComeTogether) {
 
 // Retrying.
 
-TEST_F(EngineJob, ADeadOrCancelledJobBeginsAnew) {
+TEST_F(EngineJob, ADeadOrCancelledJobStartsOver) {
   const job_id dead = push({.retry = {.attempts_max = 2, .first = 0ms}});
   ASSERT_TRUE(fail(take()));
   settle();
@@ -174,25 +175,25 @@ TEST_F(EngineJob, ADeadOrCancelledJobBeginsAnew) {
   EXPECT_EQ(retried->state, job_state::ready);
   EXPECT_EQ(retried->attempts, 0U);
   EXPECT_EQ(retried->ended_at, unix_time{});
-  EXPECT_EQ(retried->errors.size(), 2U) << "what happened is not forgotten";
+  EXPECT_EQ(retried->errors.size(), 2U) << "its errors are kept";
   EXPECT_EQ(*retried, get(dead));
   EXPECT_EQ(take().attempt, 1U);
   const job_id cancelled = push();
   ASSERT_TRUE(e().cancel(cancelled).get());
   ASSERT_TRUE(e().retry(cancelled).get());
-  EXPECT_EQ(take().it->id, cancelled);
+  EXPECT_EQ(take().job->id, cancelled);
 }
 
-TEST_F(EngineJob, AScheduledOrRetryingJobIsReadyNow) {
+TEST_F(EngineJob, RetryingAScheduledOrRetryingJobMakesItReady) {
   const job_id scheduled = push({.run_at = time.now() + 1h});
   ASSERT_TRUE(e().retry(scheduled).get());
   const leased_job l = take();
-  EXPECT_EQ(l.it->id, scheduled);
+  EXPECT_EQ(l.job->id, scheduled);
   ASSERT_TRUE(fail(l, {.retry_in = 1h}));
   ASSERT_TRUE(e().retry(scheduled).get());
-  EXPECT_EQ(take().attempt, 2U) << "its attempts go on";
+  EXPECT_EQ(take().attempt, 2U) << "its attempts continue";
   advance(2h);
-  EXPECT_EQ(get(scheduled).attempts, 2U) << "the lease of a minute ran out, once";
+  EXPECT_EQ(get(scheduled).attempts, 2U) << "the lease of a minute expired, once";
 }
 
 TEST_F(EngineJob, AReadyRunningOrDoneJobCannotBeRetried) {
@@ -206,10 +207,10 @@ TEST_F(EngineJob, AReadyRunningOrDoneJobCannotBeRetried) {
   const job_id held = push();
   (void)take();
   ASSERT_TRUE(e().cancel(held).get());
-  EXPECT_EQ(code_of(e().retry(held).get()), error_code::wrong_state) << "its worker has it still";
+  EXPECT_EQ(code_of(e().retry(held).get()), error_code::wrong_state) << "it is still leased";
 }
 
-TEST_F(EngineJob, ARetriedJobArrivesBehindThoseThatWait) {
+TEST_F(EngineJob, ARetriedJobArrivesBehindReadyJobs) {
   const job_id first = push();
   ASSERT_TRUE(e().cancel(first).get());
   const job_id second = push();
@@ -217,7 +218,7 @@ TEST_F(EngineJob, ARetriedJobArrivesBehindThoseThatWait) {
   EXPECT_EQ(drain(), (ids{second, first}));
 }
 
-TEST_F(EngineJob, TheRetentionOfARetriedJobIsForgotten) {
+TEST_F(EngineJob, RetryingAJobEndsItsRetention) {
   const job_id id = push({.keep_for = 5s});
   ASSERT_TRUE(e().cancel(id).get());
   ASSERT_TRUE(e().retry(id).get());
@@ -252,7 +253,7 @@ TEST_F(EngineJob, AJobIsRemovedInAnyStateButRunning) {
 
 // Waiting for an end.
 
-TEST_F(EngineJob, WhoWaitsHearsOfTheEndWithTheResult) {
+TEST_F(EngineJob, WaitReturnsTheEndedJobWithItsResult) {
   const job_id id = push();
   auto before = e().wait(id);
   auto also = e().wait(id);
@@ -270,7 +271,7 @@ TEST_F(EngineJob, WhoWaitsHearsOfTheEndWithTheResult) {
   EXPECT_EQ(e().wait(id).get()->result, payload{"42"}) << "and afterwards";
 }
 
-TEST_F(EngineJob, CallsOfAwaitEndShareTheJob) {
+TEST_F(EngineJob, AwaitEndSharesOneJob) {
   const job_id id = push({.keep_for = 1h});
   auto first = e().await_end(id);
   auto second = e().await_end(id);
@@ -284,10 +285,10 @@ TEST_F(EngineJob, CallsOfAwaitEndShareTheJob) {
   EXPECT_EQ(*second.get(), *job);
   EXPECT_EQ(*copied.get(), **job);
   EXPECT_EQ(*late.get(), *job);
-  EXPECT_EQ(*e().await_end(id).get(), nullptr) << "it had ended before";
+  EXPECT_EQ(*e().await_end(id).get(), nullptr) << "it had already ended";
 }
 
-TEST_F(EngineJob, AwaitEndEndsWithTheErrorsOfWait) {
+TEST_F(EngineJob, AwaitEndFailsAsWaitDoes) {
   const job_id id = push();
   auto late = e().await_end(id, deadline::after(5s, time.timers()));
   auto cancelled = e().await_end(id);
@@ -302,7 +303,7 @@ TEST_F(EngineJob, AwaitEndEndsWithTheErrorsOfWait) {
   EXPECT_EQ(code_of(e().await_end(99).get()), error_code::not_found);
 }
 
-TEST_F(EngineJob, WhoWaitsHearsOfTheEndOfAJobThatIsNotKept) {
+TEST_F(EngineJob, WaitReturnsAnEndedJobThatIsNotKept) {
   const job_id id = push({.keep_for = 0ms});
   auto waits = e().wait(id);
   settle();
@@ -314,7 +315,7 @@ TEST_F(EngineJob, WhoWaitsHearsOfTheEndOfAJobThatIsNotKept) {
   EXPECT_EQ(code_of(e().wait(id).get()), error_code::not_found);
 }
 
-TEST_F(EngineJob, WhoWaitsHearsOfEveryKindOfEnd) {
+TEST_F(EngineJob, WaitReturnsForEveryKindOfEnd) {
   const auto ends = [&](auto&& end) {
     const job_id id = push();
     auto waits = e().wait(id);
@@ -332,7 +333,7 @@ TEST_F(EngineJob, WhoWaitsHearsOfEveryKindOfEnd) {
             error_code::not_found);
 }
 
-TEST_F(EngineJob, AWaitEndsAtItsDeadlineOrWhenAskedToStop) {
+TEST_F(EngineJob, AWaitEndsAtItsDeadlineOrOnAStopRequest) {
   const job_id id = push();
   EXPECT_EQ(code_of(e().wait(id, at_once()).get()), error_code::timed_out);
   auto late = e().wait(id, deadline::after(5s, time.timers()));
@@ -364,7 +365,7 @@ TEST_F(EngineJob, ARetryIsNoEnd) {
 
 // Purging.
 
-TEST_F(EngineJob, APurgeCountsWhatItForgotInEveryState) {
+TEST_F(EngineJob, APurgeCountsItsDeletedJobsInEveryState) {
   push({.run_at = time.now() + 1h});
   push({.keep_for = 1h});
   ASSERT_TRUE(ack(take()));
@@ -383,15 +384,15 @@ TEST_F(EngineJob, APurgeCountsWhatItForgotInEveryState) {
   EXPECT_EQ(code_of(e().purge("nobody").get()), error_code::not_found);
 }
 
-TEST_F(EngineJob, WhatIsPushedWhileAPurgeIsUnderWayStays) {
+TEST_F(EngineJob, JobsPushedDuringAPurgeStay) {
   push_some(2500);
   settle();
-  drive.hold();
+  drive.block();
   auto purged = e().purge("default");
-  drive.await_held();
+  drive.await_blocked();
   std::vector<future<result<push_receipt>>> later;
   for (int i = 0; i < 100; ++i) later.push_back(begin_push({}));
-  drive.let_go();
+  drive.unblock();
   EXPECT_EQ(purged.get().value(), 2500U);
   ids stayed;
   for (auto& f : later) stayed.push_back(f.get()->id);

@@ -1,4 +1,4 @@
-// Jobs of one key run one at a time, in the order of their arrival, while other keys go on.
+// Jobs of one key run one at a time, in order of arrival, while other keys are served.
 
 #include <gtest/gtest.h>
 
@@ -17,10 +17,10 @@ class EngineKey : public engine_words {
     spec.key = key;
     return push(std::move(spec));
   }
-  // Takes the next one, which must be this.
+  // Leases the next job, which must be this one.
   leased_job take_this(job_id id) {
     leased_job l = take();
-    EXPECT_EQ(l.it->id, id);
+    EXPECT_EQ(l.job->id, id);
     return l;
   }
   static job_spec retried_after(milliseconds pause, std::uint32_t attempts = 10) {
@@ -49,26 +49,26 @@ TEST_F(EngineKey, RunsOneAtATimeInTheOrderOfArrival) {
   EXPECT_EQ(e().stats().released, 2U);
 }
 
-TEST_F(EngineKey, PriorityCountsBetweenKeysAndNotWithinOne) {
+TEST_F(EngineKey, PriorityOrdersKeysButNotJobsOfOneKey) {
   const job_id slow = push_key("k", {.priority = -1});
   const job_id urgent = push_key("k", {.priority = 5});
   const job_id other = push_key("other");
   EXPECT_EQ(drain(), (ids{other, slow, urgent}));
 }
 
-TEST_F(EngineKey, OtherKeysAndJobsWithoutOneGoOn) {
+TEST_F(EngineKey, OtherKeysAndJobsWithoutAKeyAreNotBlocked) {
   push_key("k");
-  const leased_job held_up = take();
+  const leased_job blocking = take();
   push_key("k");
   const job_id other = push_key("other");
   const job_id free = push();
   const job_id elsewhere = push_key("k", {.queue = "second"});
   EXPECT_EQ(drain(), (ids{other, free}));
   EXPECT_EQ(drain("second"), ids{elsewhere});
-  ASSERT_TRUE(ack(held_up));
+  ASSERT_TRUE(ack(blocking));
 }
 
-TEST_F(EngineKey, AWaitingLeaseIsGivenTheNextOne) {
+TEST_F(EngineKey, AWaitingLeaseGetsTheNextJob) {
   push_key("k");
   const leased_job first = take();
   const job_id b = push_key("k");
@@ -79,7 +79,7 @@ TEST_F(EngineKey, AWaitingLeaseIsGivenTheNextOne) {
   EXPECT_EQ(ids_of(*got), ids{b});
 }
 
-TEST_F(EngineKey, ARetryKeepsItsPlace) {
+TEST_F(EngineKey, ARetryKeepsItsPosition) {
   const job_id a = push_key("k", retried_after(10s));
   const job_id b = push_key("k");
   ASSERT_TRUE(fail(take_this(a)));
@@ -92,7 +92,7 @@ TEST_F(EngineKey, ARetryKeepsItsPlace) {
   EXPECT_EQ(drain(), ids{b});
 }
 
-TEST_F(EngineKey, ALeaseThatRanOutKeepsItsPlace) {
+TEST_F(EngineKey, AnExpiredLeaseKeepsItsPosition) {
   const job_id a = push_key("k", retried_after(5s));
   const job_id b = push_key("k");
   (void)take_this(a);
@@ -104,7 +104,7 @@ TEST_F(EngineKey, ALeaseThatRanOutKeepsItsPlace) {
   EXPECT_EQ(drain(), ids{b});
 }
 
-TEST_F(EngineKey, OneThatIsGivenBackKeepsItsPlace) {
+TEST_F(EngineKey, AReleasedJobKeepsItsPosition) {
   const job_id a = push_key("k");
   const job_id b = push_key("k");
   ASSERT_TRUE(e().release(take_this(a).ref()).get());
@@ -118,19 +118,19 @@ TEST_F(EngineKey, OneThatIsGivenBackKeepsItsPlace) {
   EXPECT_EQ(drain(), ids{b});
 }
 
-TEST_F(EngineKey, ADeadOneLetsTheNextGo) {
+TEST_F(EngineKey, ADeadJobReleasesTheNext) {
   const job_id a = push_key("k");
   const job_id b = push_key("k");
   ASSERT_TRUE(fail(take_this(a), {.for_good = true}));
   ASSERT_TRUE(ack(take_this(b)));
   const job_id c = push_key("k");
-  // Brought back, it arrives anew.
+  // After its retry it arrives again.
   ASSERT_TRUE(e().retry(a).get());
   EXPECT_EQ(state(a), job_state::held);
   EXPECT_EQ(drain(), (ids{c, a}));
 }
 
-TEST_F(EngineKey, CancellingTheRunningOneLetsTheNextGo) {
+TEST_F(EngineKey, CancellingTheRunningJobReleasesTheNext) {
   const job_id a = push_key("k");
   const job_id b = push_key("k");
   const leased_job l = take_this(a);
@@ -147,7 +147,7 @@ TEST_F(EngineKey, ACancelledJobHoldsItsKeyUntilItsLeaseEnds) {
       [&](const leased_job& l) { ASSERT_TRUE(fail(l)); },
       [&](const leased_job& l) { ASSERT_TRUE(e().release(l.ref()).get()); },
       [&](const leased_job& l) { ASSERT_TRUE(e().release(l.ref(), {.delay = 5s}).get()); },
-      [&](const leased_job&) { advance(60s); },  // the lease ends
+      [&](const leased_job&) { advance(60s); },  // the lease expires
   };
   for (const milliseconds keep : {0ms, 1'000'000ms}) {
     for (const end_of_lease& way : ways) {
@@ -164,7 +164,7 @@ TEST_F(EngineKey, ACancelledJobHoldsItsKeyUntilItsLeaseEnds) {
   }
 }
 
-TEST_F(EngineKey, AWaitingLeaseGetsTheNextJobWhenTheCancelledOnesLeaseEnds) {
+TEST_F(EngineKey, AWaitingLeaseGetsTheNextJobWhenTheCancelledJobsLeaseEnds) {
   const job_id a = push_key("k");
   const job_id b = push_key("k");
   const leased_job l = take_this(a);
@@ -209,7 +209,7 @@ TEST_F(EngineKey, ACancelledJobTakesOneOfTheSlotsOfItsKey) {
   ASSERT_TRUE(ack(fourth));
 }
 
-TEST_F(EngineKey, AJobWhoseKeyACancelledOneHoldsIsNeitherLeasedByIdNorPeeked) {
+TEST_F(EngineKey, AJobBlockedByACancelledJobsKeyIsNeitherLeasedByIdNorPeeked) {
   const job_id a = push_key("k");
   const job_id b = push_key("k");
   const leased_job l = take_this(a);
@@ -251,7 +251,7 @@ TEST_F(EngineKey, APurgeLeavesTheKeyOfACancelledJobTaken) {
   EXPECT_EQ(drain(), ids{c});
 }
 
-TEST_F(EngineKey, ACancelThatIsNotStoredHoldsNothing) {
+TEST_F(EngineKey, AFailedCancelDoesNotHoldTheKey) {
   const job_id a = push_key("k");
   const job_id b = push_key("k");
   const leased_job l = take_this(a);
@@ -263,7 +263,7 @@ TEST_F(EngineKey, ACancelThatIsNotStoredHoldsNothing) {
   EXPECT_EQ(drain(), ids{b});
 }
 
-// The end of a lease starts other jobs: the cancels of the same commit must count by then.
+// The end of a lease starts other jobs: cancels of the same commit must count by then.
 TEST_F(EngineKey, ALeaseEndsInTheCommitThatCancelsAnotherJob) {
   const job_id a = push_key("k");
   const job_id b = push_key("k");
@@ -273,12 +273,12 @@ TEST_F(EngineKey, ALeaseEndsInTheCommitThatCancelsAnotherJob) {
   const leased_job ending = take_this(other);
   auto waits = e().lease({.max = 2});
   settle();
-  drive.hold();
+  drive.block();
   auto first = e().cancel(other);
-  drive.await_held();
+  drive.await_blocked();
   auto acked = e().ack(ending.ref());  // waits for the cancel, and so is in the next commit
   auto second = e().cancel(a);
-  drive.let_go();
+  drive.unblock();
   EXPECT_TRUE(first.get());
   EXPECT_TRUE(second.get());
   EXPECT_TRUE(acked.get());
@@ -301,7 +301,7 @@ TEST_F(EngineKey, AfterACrashTheKeyOfACancelledJobIsFree) {
   EXPECT_EQ(drain(), ids{b});
 }
 
-TEST_F(EngineKey, CancellingAHeldOneTakesItOutOfTheLine) {
+TEST_F(EngineKey, CancellingAHeldJobRemovesItFromTheLine) {
   const job_id a = push_key("k");
   const job_id b = push_key("k");
   const job_id c = push_key("k");
@@ -311,7 +311,7 @@ TEST_F(EngineKey, CancellingAHeldOneTakesItOutOfTheLine) {
   EXPECT_EQ(drain(), ids{b});
 }
 
-TEST_F(EngineKey, AScheduledOneJoinsTheLineWhenItIsDue) {
+TEST_F(EngineKey, AScheduledJobJoinsTheLineWhenItIsDue) {
   const job_id later = push_key("k", {.run_at = time.now() + 10s});
   const job_id a = push_key("k");
   const job_id b = push_key("k");
@@ -323,7 +323,7 @@ TEST_F(EngineKey, AScheduledOneJoinsTheLineWhenItIsDue) {
   EXPECT_EQ(drain(), (ids{b, later, c}));
 }
 
-TEST_F(EngineKey, AScheduledOneThatIsRetriedEarlyJoinsTheLine) {
+TEST_F(EngineKey, AScheduledJobRetriedEarlyJoinsTheLine) {
   push_key("k");
   const job_id later = push_key("k", {.run_at = time.now() + 10s});
   const leased_job l = take();
@@ -335,7 +335,7 @@ TEST_F(EngineKey, AScheduledOneThatIsRetriedEarlyJoinsTheLine) {
   EXPECT_EQ(drain(), ids{later});
 }
 
-TEST_F(EngineKey, AsManyRunAsKeyConcurrencySays) {
+TEST_F(EngineKey, AtMostKeyConcurrencyJobsRun) {
   configure({.key_concurrency = 3});
   ids all;
   for (int i = 0; i < 6; ++i) all.push_back(push_key("k"));
@@ -350,7 +350,7 @@ TEST_F(EngineKey, AsManyRunAsKeyConcurrencySays) {
   EXPECT_EQ(drain(), (ids{all[4], all[5]}));
 }
 
-TEST_F(EngineKey, AHigherKeyConcurrencyIsUsedWhenTheNextOneEnds) {
+TEST_F(EngineKey, AHigherKeyConcurrencyAppliesWhenTheNextJobEnds) {
   ids all;
   for (int i = 0; i < 4; ++i) all.push_back(push_key("k"));
   configure({.key_concurrency = 2});
@@ -375,7 +375,7 @@ TEST_F(EngineKey, ManyKeysAreServedEachInItsOrder) {
     if (!leased) break;
     std::vector<ack_item> acks;
     for (const leased_job& l : *leased) {
-      done[l.it->spec.key].push_back(l.it->id);
+      done[l.job->spec.key].push_back(l.job->id);
       acks.push_back({l.ref(), {}});
     }
     for (const auto& acked : e().ack_many(acks).get()) EXPECT_TRUE(acked);
@@ -383,7 +383,7 @@ TEST_F(EngineKey, ManyKeysAreServedEachInItsOrder) {
   EXPECT_EQ(done, pushed);
 }
 
-TEST_F(EngineKey, OrderAndExclusionOutliveACrash) {
+TEST_F(EngineKey, OrderAndExclusionSurviveACrash) {
   const job_id a = push_key("k", retried_after(5s));
   const job_id b = push_key("k");
   const job_id c = push_key("k");
@@ -401,7 +401,7 @@ TEST_F(EngineKey, OrderAndExclusionOutliveACrash) {
   EXPECT_EQ(drain(), (ids{b, c}));
 }
 
-TEST_F(EngineKey, ALeaseThatOutlivesAStopKeepsItsPlace) {
+TEST_F(EngineKey, ASavedLeaseKeepsItsPosition) {
   const job_id a = push_key("k");
   const job_id b = push_key("k");
   const leased_job l = take_this(a);
@@ -411,26 +411,26 @@ TEST_F(EngineKey, ALeaseThatOutlivesAStopKeepsItsPlace) {
   EXPECT_EQ(drain(), ids{b});
 }
 
-TEST_F(EngineKey, OneThatIsDroppedFromAFullQueueLetsTheNextGo) {
+TEST_F(EngineKey, AJobDroppedFromAFullQueueReleasesTheNext) {
   configure({.capacity_jobs = 3, .when_full = overflow::drop_oldest});
   const job_id a = push_key("k");
   const job_id b = push_key("k");
   const job_id c = push_key("k");
-  const job_id other = push_key("other");  // drops a, the only one that is ready
+  const job_id other = push_key("other");  // drops a, the only ready job
   EXPECT_FALSE(has(a));
   EXPECT_EQ(drain(), (ids{b, c, other}));
 }
 
-TEST_F(EngineKey, TheLatestThatIsDroppedLetsTheNextGo) {
+TEST_F(EngineKey, TheDroppedLatestJobReleasesTheNext) {
   configure({.capacity_jobs = 2, .when_full = overflow::latest});
   const job_id a = push_key("k");
   const job_id b = push_key("k");
-  const job_id c = push_key("k");  // only a is ready: it goes
+  const job_id c = push_key("k");  // only a is ready, so it is dropped
   EXPECT_FALSE(has(a));
   EXPECT_EQ(drain(), (ids{b, c}));
 }
 
-TEST_F(EngineKey, APurgeLeavesOnlyTheOneThatRuns) {
+TEST_F(EngineKey, APurgeLeavesOnlyTheRunningJob) {
   const job_id a = push_key("k");
   for (int i = 0; i < 5; ++i) push_key("k");
   const leased_job l = take_this(a);
@@ -449,14 +449,14 @@ TEST_F(EngineKey, APurgeOfAWholeLineLeavesTheKeyFree) {
   EXPECT_EQ(drain(), ids{next});
 }
 
-TEST_F(EngineKey, ARemovedHeadLetsTheNextGo) {
+TEST_F(EngineKey, ARemovedHeadReleasesTheNext) {
   const job_id a = push_key("k");
   const job_id b = push_key("k");
   ASSERT_TRUE(e().remove(a).get());
   EXPECT_EQ(drain(), ids{b});
 }
 
-TEST_F(EngineKey, AnAckThatFailsReleasesNobody) {
+TEST_F(EngineKey, AFailedAckReleasesNoJob) {
   const job_id a = push_key("k");
   const job_id b = push_key("k");
   const leased_job l = take_this(a);
@@ -472,7 +472,7 @@ TEST_F(EngineKey, AnAckThatFailsReleasesNobody) {
 
 // Several changes of one line in one commit.
 
-TEST_F(EngineKey, OneThatIsReleasedAndCancelledInOneCommitIsCancelled) {
+TEST_F(EngineKey, AJobReleasedAndCancelledInOneCommitIsCancelled) {
   const job_id a = push_key("k");
   const job_id b = push_key("k");
   const job_id c = push_key("k");
@@ -480,7 +480,7 @@ TEST_F(EngineKey, OneThatIsReleasedAndCancelledInOneCommitIsCancelled) {
   in_one_commit([&] {
     auto acked = e().ack(l.ref());
     auto cancelled = e().cancel(b);
-    drive.let_go();
+    drive.unblock();
     EXPECT_TRUE(acked.get());
     EXPECT_TRUE(cancelled.get());
   });
@@ -489,7 +489,7 @@ TEST_F(EngineKey, OneThatIsReleasedAndCancelledInOneCommitIsCancelled) {
   EXPECT_EQ(drain(), ids{c});
 }
 
-TEST_F(EngineKey, OneThatIsCancelledBeforeItsReleaseStaysCancelled) {
+TEST_F(EngineKey, AJobCancelledBeforeItsReleaseStaysCancelled) {
   job_spec once;
   once.retry = {.attempts_max = 1};
   const job_id a = push_key("k", once);
@@ -497,9 +497,9 @@ TEST_F(EngineKey, OneThatIsCancelledBeforeItsReleaseStaysCancelled) {
   const job_id c = push_key("k");
   (void)take_this(a);
   in_one_commit([&] {
-    auto cancelled = e().cancel(b);  // staged first; then the lease runs out, and a is dead
+    auto cancelled = e().cancel(b);  // staged first; then the lease expires, and a is dead
     time.advance(60s);
-    drive.let_go();
+    drive.unblock();
     EXPECT_TRUE(cancelled.get());
   });
   EXPECT_EQ(state(a), job_state::dead);
@@ -507,7 +507,7 @@ TEST_F(EngineKey, OneThatIsCancelledBeforeItsReleaseStaysCancelled) {
   EXPECT_EQ(drain(), ids{c});
 }
 
-TEST_F(EngineKey, OneThatIsReleasedAndRemovedInOneCommitIsGone) {
+TEST_F(EngineKey, AJobReleasedAndRemovedInOneCommitIsRemoved) {
   const job_id a = push_key("k");
   const job_id b = push_key("k");
   const job_id c = push_key("k");
@@ -516,7 +516,7 @@ TEST_F(EngineKey, OneThatIsReleasedAndRemovedInOneCommitIsGone) {
     auto acked = e().ack(l.ref());
     auto removed = e().remove(b);
     auto purged = e().purge("default");
-    drive.let_go();
+    drive.unblock();
     EXPECT_TRUE(acked.get());
     EXPECT_TRUE(removed.get());
     EXPECT_EQ(purged.get().value(), 1U);
@@ -526,7 +526,7 @@ TEST_F(EngineKey, OneThatIsReleasedAndRemovedInOneCommitIsGone) {
   EXPECT_EQ(counts().unfinished(), 0U);
 }
 
-TEST_F(EngineKey, OneThatIsPushedWhileTheKeyBecomesFreeIsNotStuck) {
+TEST_F(EngineKey, AJobPushedWhileTheKeyBecomesFreeIsNotStuck) {
   const job_id a = push_key("k");
   const leased_job l = take_this(a);
   job_id first = 0;
@@ -535,7 +535,7 @@ TEST_F(EngineKey, OneThatIsPushedWhileTheKeyBecomesFreeIsNotStuck) {
     auto held = begin_push({.key = "k"});
     auto acked = e().ack(l.ref());
     auto free = begin_push({.key = "k"});
-    drive.let_go();
+    drive.unblock();
     first = held.get().value().id;
     EXPECT_TRUE(acked.get());
     second = free.get().value().id;

@@ -18,7 +18,7 @@ class EngineKill : public engine_words {
   }
 };
 
-TEST_F(EngineKill, AJobThatWaitsIsDeadAtOnceAndNeverGivenOut) {
+TEST_F(EngineKill, AWaitingJobIsDeadAtOnceAndNeverLeased) {
   const job_id retrying = push_retrying();
   const job_id scheduled = push({.run_at = time.now() + 5s});
   const job_id ready = push();
@@ -48,7 +48,7 @@ TEST_F(EngineKill, CountsNoAttemptAndKeepsTheErrorsBefore) {
   EXPECT_EQ(killed->errors.front().type, "Broken");
 }
 
-TEST_F(EngineKill, NoLimitOrPauseOfItsQueueKeepsAJobBack) {
+TEST_F(EngineKill, LimitsAndPausesOfTheQueueDoNotApply) {
   configure({.paused = false, .rate = 0.001, .rate_burst = 1, .concurrency = 1});
   const ids all = push_some(3);
   const leased_job running = take();
@@ -59,21 +59,21 @@ TEST_F(EngineKill, NoLimitOrPauseOfItsQueueKeepsAJobBack) {
   EXPECT_TRUE(ack(running));
 }
 
-TEST_F(EngineKill, AJobThatIsNotKeptIsAmongTheDeadNonetheless) {
+TEST_F(EngineKill, AJobWithoutRetentionIsStillKeptAsDead) {
   const job_id id = push({.run_at = time.now() + 1h, .keep_for = 0ms});
   ASSERT_TRUE(kill(id));
   EXPECT_EQ(state(id), job_state::dead);
   EXPECT_EQ(get(id).due_at, time.now() + e().queue("default")->options.keep_dead);
 }
 
-TEST_F(EngineKill, AQueueThatKeepsNoDeadForgetsIt) {
+TEST_F(EngineKill, AQueueThatKeepsNoDeadJobsDeletesIt) {
   configure({.keep_dead = 0ms});
   const job_id id = push();
   ASSERT_TRUE(kill(id));
   EXPECT_FALSE(has(id));
 }
 
-TEST_F(EngineKill, ARunningJobAndOneThatHasEndedAreLeftAlone) {
+TEST_F(EngineKill, RunningAndEndedJobsAreRejected) {
   const job_id running = push();
   const leased_job l = take();
   EXPECT_EQ(code_of(kill(running)), error_code::wrong_state);
@@ -86,7 +86,7 @@ TEST_F(EngineKill, ARunningJobAndOneThatHasEndedAreLeftAlone) {
   EXPECT_EQ(code_of(kill(1000)), error_code::not_found);
 }
 
-TEST_F(EngineKill, ItIsTheEndOfTheJobForAllWhoWaitForThat) {
+TEST_F(EngineKill, ItEndsWaitsForTheJob) {
   const job_id id = push({.run_at = time.now() + 1h, .unique = {.key = "one"}});
   const job_id after_failure = push({.after = {{.on = id, .when = after_when::failure}}});
   auto ended = e().wait(id);
@@ -97,10 +97,10 @@ TEST_F(EngineKill, ItIsTheEndOfTheJobForAllWhoWaitForThat) {
   EXPECT_EQ(last->state, job_state::dead);
   EXPECT_EQ(last->errors.back().type, "Killed");
   EXPECT_EQ(state(after_failure), job_state::ready);
-  EXPECT_EQ(try_push({.unique = {.key = "one"}})->what, push_receipt::fate::accepted);
+  EXPECT_EQ(try_push({.unique = {.key = "one"}})->outcome, push_receipt::fate::accepted);
 }
 
-TEST_F(EngineKill, IsToldAsTheEventOfADeadJob) {
+TEST_F(EngineKill, AddsADeadEvent) {
   const job_id id = push();
   ASSERT_TRUE(kill(id));
   const auto page = e().events({.after = 0, .types = {event_type::dead}}, at_once()).get();
@@ -110,23 +110,23 @@ TEST_F(EngineKill, IsToldAsTheEventOfADeadJob) {
   EXPECT_EQ(page->events.front().text, "Killed");
 }
 
-TEST_F(EngineKill, WhenTheDiskRefusesItTheJobIsAsBefore) {
+TEST_F(EngineKill, IfTheDiskFailsTheJobIsUnchanged) {
   const job_id id = push();
   settle();
   drive.fails(error_code::io_error);
   EXPECT_EQ(code_of(kill(id)), error_code::io_error);
   drive.works();
   advance(2s);
-  EXPECT_EQ(take().it->id, id);
+  EXPECT_EQ(take().job->id, id);
 }
 
-TEST_F(EngineKill, OutlivesACrash) {
+TEST_F(EngineKill, SurvivesACrash) {
   const job_id id = push({.run_at = time.now() + 1h, .keep_for = 0ms});
   ASSERT_TRUE(kill(id));
   crash();
   EXPECT_EQ(state(id), job_state::dead);
   ASSERT_TRUE(e().retry(id).get());
-  EXPECT_EQ(take().it->id, id);
+  EXPECT_EQ(take().job->id, id);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Leases of a job that is named, and who has one.
+// Leases by job id, and lease_of.
 #include <gtest/gtest.h>
 
 #include "jobs/engine/testing/engine_words.hpp"
@@ -9,7 +9,7 @@ namespace {
 class EngineLeaseJob : public engine_words {
  protected:
   result<leased_job> lease_job(job_id id) { return e().lease_job(id).get(); }
-  // Buries it.
+  // Makes a job dead.
   void kill(job_id id) {
     auto leased = lease_job(id);
     ASSERT_TRUE(leased);
@@ -17,26 +17,26 @@ class EngineLeaseJob : public engine_words {
   }
 };
 
-TEST_F(EngineLeaseJob, TakesOneThatIsReadyOutOfTheMiddle) {
+TEST_F(EngineLeaseJob, LeasesAReadyJobFromTheMiddle) {
   const ids all = push_some(3);
   const auto leased = e().lease_job(all[1], "ada", 7s).get();
   ASSERT_TRUE(leased);
-  EXPECT_EQ(leased->it->id, all[1]);
+  EXPECT_EQ(leased->job->id, all[1]);
   EXPECT_EQ(leased->attempt, 1U);
   EXPECT_EQ(leased->until, time.now() + 7s);
   EXPECT_EQ(state(all[1]), job_state::running);
-  EXPECT_EQ(ids_of(lease(10)), (ids{all[0], all[2]})) << "nobody else has it";
+  EXPECT_EQ(ids_of(lease(10)), (ids{all[0], all[2]})) << "it is leased once";
   EXPECT_EQ(counts().running, 3U);
   EXPECT_EQ(e().stats().leased, 3U);
   EXPECT_TRUE(ack(*leased));
 }
 
-TEST_F(EngineLeaseJob, TakesOneThatIsOnDiskOnly) {
+TEST_F(EngineLeaseJob, LeasesAJobOnDisk) {
   options.window_jobs_max = 4;
   const ids all = push_some(20);
   const auto leased = lease_job(all[17]);
   ASSERT_TRUE(leased);
-  EXPECT_EQ(leased->it->id, all[17]);
+  EXPECT_EQ(leased->job->id, all[17]);
   ids rest = all;
   std::erase(rest, all[17]);
   EXPECT_EQ(drain(), rest);
@@ -44,21 +44,21 @@ TEST_F(EngineLeaseJob, TakesOneThatIsOnDiskOnly) {
   EXPECT_EQ(drain(), ids{all[17]});
 }
 
-TEST_F(EngineLeaseJob, TakesOneThatIsScheduledOrRetrying) {
+TEST_F(EngineLeaseJob, LeasesAScheduledOrRetryingJob) {
   const job_id later = push({.run_at = time.now() + 1h, .lease_for = 3h});
   const auto leased = lease_job(later);
   ASSERT_TRUE(leased);
-  EXPECT_EQ(leased->it->state, job_state::ready);
+  EXPECT_EQ(leased->job->state, job_state::ready);
   EXPECT_EQ(state(later), job_state::running);
   EXPECT_EQ(fail(*leased)->state, job_state::retrying);
   const auto again = lease_job(later);
   ASSERT_TRUE(again);
   EXPECT_EQ(again->attempt, 2U);
   advance(2h);
-  EXPECT_TRUE(is_empty()) << "its times are forgotten";
+  EXPECT_TRUE(is_empty()) << "its times are cleared";
 }
 
-TEST_F(EngineLeaseJob, CountsTheAttemptsOfADeadOneFromZeroAgain) {
+TEST_F(EngineLeaseJob, RestartsTheAttemptsOfADeadJobAtZero) {
   const job_id id = push({.retry = {.attempts_max = 1}});
   EXPECT_EQ(fail(take())->state, job_state::dead);
   const auto leased = lease_job(id);
@@ -67,10 +67,10 @@ TEST_F(EngineLeaseJob, CountsTheAttemptsOfADeadOneFromZeroAgain) {
   EXPECT_EQ(get(id).ended_at, unix_time{});
   EXPECT_EQ(counts().dead, 0U);
   crash();
-  EXPECT_EQ(take().it->id, id) << "for the store it is ready";
+  EXPECT_EQ(take().job->id, id) << "it is ready in the store";
 }
 
-TEST_F(EngineLeaseJob, IsRefusedWhatIsNotThereOrRunsOrIsHeldOrHasEnded) {
+TEST_F(EngineLeaseJob, RejectsMissingRunningHeldAndEndedJobs) {
   EXPECT_EQ(code_of(lease_job(99)), error_code::not_found);
   const job_id first = push({.key = "k"});
   const job_id held = push({.key = "k"});
@@ -88,7 +88,7 @@ TEST_F(EngineLeaseJob, IsRefusedWhatIsNotThereOrRunsOrIsHeldOrHasEnded) {
   EXPECT_EQ(code_of(e().lease_job(done, "ada", -1ms).get()), error_code::invalid);
 }
 
-TEST_F(EngineLeaseJob, OneWhoseKeyIsBusyIsHeldInstead) {
+TEST_F(EngineLeaseJob, AJobWithABusyKeyBecomesHeld) {
   const job_id dead = push({.key = "k"});
   kill(dead);
   push({.key = "k"});
@@ -96,10 +96,10 @@ TEST_F(EngineLeaseJob, OneWhoseKeyIsBusyIsHeldInstead) {
   EXPECT_EQ(code_of(lease_job(dead)), error_code::wrong_state);
   EXPECT_EQ(state(dead), job_state::held);
   EXPECT_TRUE(ack(other));
-  EXPECT_EQ(take().it->id, dead);
+  EXPECT_EQ(take().job->id, dead);
 }
 
-TEST_F(EngineLeaseJob, IsNotHinderedByAPauseOrARateButByLimitsOnWhatRuns) {
+TEST_F(EngineLeaseJob, IgnoresPausesAndRatesButNotConcurrencyLimits) {
   options.running_max = 3;
   configure({.paused = true, .rate = 0.001, .rate_burst = 1, .concurrency = 2});
   const ids all = push_some(3);
@@ -114,22 +114,22 @@ TEST_F(EngineLeaseJob, IsNotHinderedByAPauseOrARateButByLimitsOnWhatRuns) {
   EXPECT_EQ(code_of(lease_job(push({.run_at = time.now() + 1h}))), error_code::overloaded);
 }
 
-TEST_F(EngineLeaseJob, IsGivenToNobodyElseWhileItIsMadeReady) {
+TEST_F(EngineLeaseJob, IsNotLeasedByOthersWhileItIsMadeReady) {
   const job_id id = push({.run_at = time.now() + 1h});
   auto waits = e().lease({});
-  drive.hold();
-  auto mine = e().lease_job(id);
-  drive.await_held();
+  drive.block();
+  auto own = e().lease_job(id);
+  drive.await_blocked();
   auto second = e().lease_job(id);
-  drive.let_go();
-  EXPECT_TRUE(mine.get());
+  drive.unblock();
+  EXPECT_TRUE(own.get());
   EXPECT_EQ(code_of(second.get()), error_code::wrong_state);
   settle();
   EXPECT_FALSE(waits.is_ready());
   waits.cancel();
 }
 
-TEST_F(EngineLeaseJob, LeavesItAsItWasWhenTheDiskFails) {
+TEST_F(EngineLeaseJob, LeavesTheJobUnchangedIfTheDiskFails) {
   const job_id id = push({.run_at = time.now() + 1h});
   settle();
   drive.fails(error_code::io_error);
@@ -140,13 +140,13 @@ TEST_F(EngineLeaseJob, LeavesItAsItWasWhenTheDiskFails) {
   EXPECT_TRUE(lease_job(id));
 }
 
-TEST_F(EngineLeaseJob, IsRefusedWhenTheEngineCloses) {
+TEST_F(EngineLeaseJob, IsRejectedAfterClose) {
   const job_id id = push();
   e().close();
   EXPECT_EQ(code_of(lease_job(id)), error_code::shutting_down);
 }
 
-TEST_F(EngineLeaseJob, WhoHasAJobCanBeSeen) {
+TEST_F(EngineLeaseJob, LeaseOfReturnsTheWorker) {
   const job_id id = push({.lease_for = 10s});
   EXPECT_FALSE(e().lease_of(id));
   const unix_time began = time.now();
@@ -163,7 +163,7 @@ TEST_F(EngineLeaseJob, WhoHasAJobCanBeSeen) {
   EXPECT_FALSE(e().lease_of(id));
 }
 
-TEST_F(EngineLeaseJob, ManyAreGivenBackInOneCall) {
+TEST_F(EngineLeaseJob, ManyLeasesAreReleasedInOneCall) {
   const ids all = push_some(5);
   std::vector<lease_ref> refs;
   for (const leased_job& l : lease(4)) refs.push_back(l.ref());
@@ -177,28 +177,28 @@ TEST_F(EngineLeaseJob, ManyAreGivenBackInOneCall) {
   EXPECT_TRUE(e().release_many({}).get().empty());
 }
 
-TEST_F(EngineLeaseJob, ManyWithArgsThatAreOnDiskAreGivenBack) {
-  options.window_bytes_max = 1;  // no args of what is leased stay in memory
+TEST_F(EngineLeaseJob, ManyJobsWithArgsOnDiskAreReleased) {
+  options.window_bytes_max = 1;  // no args of leased jobs stay in memory
   const ids all = push_some(3, {.args = {R"("long")"}});
   std::vector<lease_ref> refs;
   while (refs.size() < 3) refs.push_back(take().ref());
   for (const auto& given : e().release_many(refs).get()) EXPECT_TRUE(given);
-  EXPECT_EQ(take().it->spec.args.data, R"("long")");
+  EXPECT_EQ(take().job->spec.args.data, R"("long")");
 }
 
-TEST_F(EngineLeaseJob, AFailureMayChangeThePriority) {
+TEST_F(EngineLeaseJob, AFailureCanChangeThePriority) {
   const job_id id = push({.priority = 1});
   EXPECT_TRUE(fail(take(), {.for_good = true, .priority = 7}));
   EXPECT_EQ(get(id).spec.priority, 7);
   EXPECT_TRUE(e().retry(id).get());
   push({.priority = 5});
   const leased_job first = take();
-  EXPECT_EQ(first.it->id, id);
+  EXPECT_EQ(first.job->id, id);
   EXPECT_EQ(code_of(fail(first, {.priority = limits::priority_max + 1})), error_code::invalid);
   EXPECT_TRUE(fail(first, {.retry_in = 1s, .priority = -3}));
   advance(1s);
-  EXPECT_EQ(take().it->spec.priority, 5);
-  EXPECT_EQ(take().it->spec.priority, -3);
+  EXPECT_EQ(take().job->spec.priority, 5);
+  EXPECT_EQ(take().job->spec.priority, -3);
 }
 
 }  // namespace

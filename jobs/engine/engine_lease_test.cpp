@@ -1,4 +1,4 @@
-// Leases: how long they last and how they end.
+// Leases: their duration and their ends.
 #include <gtest/gtest.h>
 
 #include "jobs/engine/testing/engine_words.hpp"
@@ -10,7 +10,7 @@ using EngineLease = engine_words;
 
 constexpr retry_policy quick{.attempts_max = 3, .first = 10s, .factor = 2.0, .jitter = 0};
 
-TEST_F(EngineLease, LastsAsLongAsTheRequestOrTheJobOrTheQueueSays) {
+TEST_F(EngineLease, ItsDurationComesFromTheRequestThenTheJobThenTheQueue) {
   configure({.lease_for = 7s});
   push();
   push({.lease_for = 20s});
@@ -20,7 +20,7 @@ TEST_F(EngineLease, LastsAsLongAsTheRequestOrTheJobOrTheQueueSays) {
   EXPECT_EQ(try_lease({.lease_for = 3s})->front().until, time.now() + 3s);
 }
 
-TEST_F(EngineLease, ThatRunsOutIsAFailureOfItsAttempt) {
+TEST_F(EngineLease, ExpiryIsAFailureOfTheAttempt) {
   const job_id id = push({.retry = quick, .lease_for = 5s});
   const leased_job l = try_lease({.worker = "ada"})->front();
   advance(4999ms);
@@ -41,7 +41,7 @@ TEST_F(EngineLease, ThatRunsOutIsAFailureOfItsAttempt) {
   EXPECT_EQ(code_of(e().release(l.ref()).get()), error_code::lease_lost);
 }
 
-TEST_F(EngineLease, IsGivenToAnotherWorkerAfterItRanOut) {
+TEST_F(EngineLease, AnExpiredLeaseIsGivenToAnotherWorker) {
   push({.retry = quick, .lease_for = 5s});
   const leased_job first = take();
   auto waits = e().lease({});
@@ -54,7 +54,7 @@ TEST_F(EngineLease, IsGivenToAnotherWorkerAfterItRanOut) {
   EXPECT_TRUE(ack(second));
 }
 
-TEST_F(EngineLease, IsKeptByExtendingIt) {
+TEST_F(EngineLease, ExtendingKeepsIt) {
   const job_id id = push({.lease_for = 5s});
   const leased_job l = take();
   for (int i = 0; i < 5; ++i) {
@@ -67,12 +67,12 @@ TEST_F(EngineLease, IsKeptByExtendingIt) {
   EXPECT_EQ(e().extend(l.ref(), 60s)->until, time.now() + 60s);
   advance(59s);
   EXPECT_EQ(state(id), job_state::running);
-  EXPECT_EQ(e().extend(l.ref(), 1s)->until, time.now() + 1s) << "it can be made shorter too";
+  EXPECT_EQ(e().extend(l.ref(), 1s)->until, time.now() + 1s) << "an extension can shorten it";
   EXPECT_EQ(code_of(e().extend(l.ref(), -1ms)), error_code::invalid);
   EXPECT_EQ(code_of(e().extend(l.ref(), milliseconds::max())), error_code::invalid);
 }
 
-TEST_F(EngineLease, CannotBeExtendedBeyondTheTimeLimitOfItsJob) {
+TEST_F(EngineLease, IsNotExtendedBeyondTheTimeLimitOfItsJob) {
   const job_id id = push({.retry = quick, .lease_for = 5s, .time_limit = 8s});
   const unix_time began = time.now();
   const leased_job l = take();
@@ -94,15 +94,15 @@ TEST_F(EngineLease, IsNotLongerThanTheTimeLimitFromTheStart) {
   EXPECT_EQ(take().until, time.now() + 1h + 5s);
 }
 
-TEST_F(EngineLease, AWorkerThatEndsTheAttemptAtItsTimeLimitIsHeard) {
+TEST_F(EngineLease, AnAttemptMayBeEndedByTheWorkerAtItsTimeLimit) {
   const job_id id = push({.retry = quick, .lease_for = 5s, .time_limit = 2s});
   const leased_job l = take();
   advance(2s);
-  EXPECT_TRUE(fail(l, {.type = "time_limit", .message = "what it had printed"}));
-  EXPECT_EQ(get(id).errors.at(0).message, "what it had printed");
+  EXPECT_TRUE(fail(l, {.type = "time_limit", .message = "captured output"}));
+  EXPECT_EQ(get(id).errors.at(0).message, "captured output");
 }
 
-TEST_F(EngineLease, BelongsToWhoHasItsKey) {
+TEST_F(EngineLease, RequiresItsKey) {
   const job_id id = push();
   const leased_job l = take();
   const lease_ref wrong{id, l.key + 1};
@@ -116,21 +116,21 @@ TEST_F(EngineLease, BelongsToWhoHasItsKey) {
   EXPECT_EQ(code_of(ack(l)), error_code::lease_lost);
 }
 
-TEST_F(EngineLease, IsEndedOnceByTwoAcksAtATime) {
+TEST_F(EngineLease, TwoConcurrentAcksEndItOnce) {
   push();
   const leased_job l = take();
   settle();
-  drive.hold();
+  drive.block();
   auto first = e().ack(l.ref());
-  drive.await_held();
+  drive.await_blocked();
   EXPECT_EQ(code_of(e().ack(l.ref()).get()), error_code::lease_lost);
   EXPECT_EQ(code_of(e().extend(l.ref())), error_code::lease_lost);
-  drive.let_go();
+  drive.unblock();
   EXPECT_TRUE(first.get());
   EXPECT_EQ(e().stats().acked, 1U);
 }
 
-TEST_F(EngineLease, ManyAreAckedInOneCallEachWithItsOwnAnswer) {
+TEST_F(EngineLease, AckManyHasOneResultPerLease) {
   push_some(2);
   const auto leased = lease(2);
   auto acked = e().ack_many({{leased[0].ref(), {}}, {{99, 1}, {}}, {leased[1].ref(), {}}}).get();
@@ -151,7 +151,7 @@ TEST_F(EngineLease, AnAckWithTooLargeAResultLeavesTheLease) {
 
 // Failing.
 
-TEST_F(EngineLease, AFailedJobComesBackAfterAPauseThatGrowsAndIsThenDead) {
+TEST_F(EngineLease, AFailedJobIsRetriedWithGrowingBackoffAndThenDead) {
   const job_id id = push({.retry = quick});
   for (const auto& [attempt, pause] : {std::pair(1U, 10s), std::pair(2U, 20s)}) {
     const leased_job l = take();
@@ -177,21 +177,21 @@ TEST_F(EngineLease, AFailedJobComesBackAfterAPauseThatGrowsAndIsThenDead) {
   EXPECT_EQ(counts().bytes, 0U);
 }
 
-TEST_F(EngineLease, ARetryKeepsToThePauseThatItsFailureNames) {
+TEST_F(EngineLease, AFailureCanSetTheTimeOfTheRetry) {
   push({.retry = quick});
   EXPECT_EQ(fail(take(), {.retry_in = 3s})->next_at, time.now() + 3s);
   advance(3s);
   EXPECT_EQ(code_of(fail(take(), {.retry_in = -1ms})), error_code::invalid);
 }
 
-TEST_F(EngineLease, AFailureForGoodIsTheLast) {
+TEST_F(EngineLease, AFinalFailureMakesTheJobDead) {
   const job_id id = push({.retry = quick});
   const auto failed = fail(take(), {.for_good = true});
   EXPECT_EQ(failed->state, job_state::dead);
   EXPECT_EQ(state(id), job_state::dead);
 }
 
-TEST_F(EngineLease, APauseBeyondReasonIsRefused) {
+TEST_F(EngineLease, ATooLongRetryDelayIsRejected) {
   push();
   const leased_job l = take();
   EXPECT_EQ(code_of(fail(l, {.retry_in = milliseconds::max()})), error_code::invalid);
@@ -200,7 +200,7 @@ TEST_F(EngineLease, APauseBeyondReasonIsRefused) {
   EXPECT_TRUE(ack(l));
 }
 
-TEST_F(EngineLease, ErrorsAreCutToTheirLimitsBetweenCharacters) {
+TEST_F(EngineLease, ErrorsAreTruncatedAtCharacterBoundaries) {
   const job_id id = push({.retry = {.attempts_max = 40, .first = 0ms}});
   std::string accents;
   while (accents.size() <= limits::error_message_bytes_max) accents += "x\xC3\xA9";
@@ -229,30 +229,30 @@ TEST_F(EngineLease, OnlyTheNewestErrorsAreKept) {
   ASSERT_EQ(j.errors.size(), limits::errors_max);
   EXPECT_EQ(j.errors.back().type, "e39");
   EXPECT_EQ(j.errors.front().attempt, 9U);
-  EXPECT_EQ(*ends.get(), j) << "who waits for the end hears what is kept";
+  EXPECT_EQ(*ends.get(), j) << "a waiter gets the kept errors";
 }
 
-// Giving back.
+// Releasing.
 
-TEST_F(EngineLease, AJobGivenBackIsReadyAtOnceAndItsAttemptIsNotCounted) {
+TEST_F(EngineLease, AReleasedJobIsReadyAtOnceAndItsAttemptIsNotCounted) {
   const ids all = push_some(2);
   const leased_job l = take();
   EXPECT_TRUE(e().release(l.ref()).get());
   const leased_job again = take();
-  EXPECT_EQ(again.it->id, all[0]) << "in its old place";
+  EXPECT_EQ(again.job->id, all[0]) << "at its old position";
   EXPECT_EQ(again.attempt, 1U);
   EXPECT_EQ(code_of(e().release(l.ref()).get()), error_code::lease_lost);
 }
 
-TEST_F(EngineLease, AJobGivenBackServesAWaitingLease) {
+TEST_F(EngineLease, AReleasedJobServesAWaitingLease) {
   push();
   const leased_job l = take();
   auto waits = e().lease({});
   EXPECT_TRUE(e().release(l.ref()).get());
-  EXPECT_EQ(waits.get()->front().it->id, l.it->id);
+  EXPECT_EQ(waits.get()->front().job->id, l.job->id);
 }
 
-TEST_F(EngineLease, AJobGivenBackWithADelayIsScheduled) {
+TEST_F(EngineLease, AJobReleasedWithADelayIsScheduled) {
   const job_id id = push();
   EXPECT_TRUE(e().release(take().ref(), {.delay = 5s}).get());
   EXPECT_EQ(state(id), job_state::scheduled);
@@ -262,7 +262,7 @@ TEST_F(EngineLease, AJobGivenBackWithADelayIsScheduled) {
   EXPECT_EQ(take().attempt, 1U);
 }
 
-TEST_F(EngineLease, AJobGivenBackWithAPriorityHasIt) {
+TEST_F(EngineLease, AJobReleasedWithAPriorityHasIt) {
   const ids all = push_some(3);
   EXPECT_TRUE(e().release(take().ref(), {.priority = -1}).get());
   settle();
@@ -270,7 +270,7 @@ TEST_F(EngineLease, AJobGivenBackWithAPriorityHasIt) {
   EXPECT_EQ(drain(), (ids{all[1], all[2], all[0]}));
 }
 
-TEST_F(EngineLease, APriorityBeyondItsLimitsIsRefused) {
+TEST_F(EngineLease, APriorityOutOfRangeIsRejected) {
   push();
   const leased_job l = take();
   EXPECT_EQ(code_of(e().release(l.ref(), {.priority = limits::priority_max + 1}).get()),
@@ -279,18 +279,18 @@ TEST_F(EngineLease, APriorityBeyondItsLimitsIsRefused) {
   EXPECT_TRUE(ack(l));
 }
 
-TEST_F(EngineLease, LargeJobsGivenBackWithADelayKeepTheirArgs) {
+TEST_F(EngineLease, LargeJobsReleasedWithADelayKeepTheirArgs) {
   options.window_bytes_max = 1000;
   const std::string args(5000, 'x');
   push({.args = {args, content_type::bytes}});
   EXPECT_TRUE(e().release(take().ref(), {.delay = 1s, .priority = 3}).get());
   advance(1s);
-  EXPECT_EQ(take().it->spec.args.data, args);
+  EXPECT_EQ(take().job->spec.args.data, args);
 }
 
 // Retention.
 
-TEST_F(EngineLease, ADoneJobGoesAtOnceOrStaysAsTheQueueSays) {
+TEST_F(EngineLease, ADoneJobIsDeletedOrKeptAsTheQueueSpecifies) {
   const job_id without = push();
   const job_id with = push();
   const auto leased = lease(2);
@@ -310,7 +310,7 @@ TEST_F(EngineLease, ADoneJobGoesAtOnceOrStaysAsTheQueueSays) {
   EXPECT_EQ(counts(), queue_counts{});
 }
 
-TEST_F(EngineLease, EveryKindOfEndIsKeptForItsTime) {
+TEST_F(EngineLease, EveryKindOfEndHasItsRetention) {
   configure({.keep_done = 10s, .keep_results = 20s, .keep_dead = 30s});
   const ids all = push_some(5);
   ASSERT_TRUE(e().cancel(all[3]).get());
@@ -331,7 +331,7 @@ TEST_F(EngineLease, EveryKindOfEndIsKeptForItsTime) {
   EXPECT_EQ(counts().ready, 1U);
 }
 
-TEST_F(EngineLease, AJobsOwnRetentionGoesBeforeItsQueues) {
+TEST_F(EngineLease, AJobsOwnRetentionOverridesItsQueues) {
   const job_id done = push({.keep_for = 5s});
   const job_id dead = push({.keep_for = 0ms});
   const job_id cancelled = push({.keep_for = 0ms});

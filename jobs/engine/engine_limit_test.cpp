@@ -13,7 +13,7 @@ namespace {
 
 class EngineLimit : public engine_words {
  protected:
-  // Jobs that start now.
+  // Leases all jobs that may start now.
   std::size_t start_all(const std::string& queue = "default") {
     auto leased = try_lease({.queues = {queue}, .max = 1000});
     return leased ? leased->size() : 0;
@@ -22,7 +22,7 @@ class EngineLimit : public engine_words {
     const std::vector<job_spec> specs(count, {.queue = queue, .kind = "k"});
     for (const auto& pushed : e().push_many(specs).get()) ASSERT_TRUE(pushed);
   }
-  // Starts so many, one lease after the other; how many of each queue.
+  // Starts `count` jobs, one lease after the other; returns the number per queue.
   std::map<std::string, int> take_from(std::vector<std::string> queues, int count,
                                        std::size_t max = 1) {
     std::map<std::string, int> taken;
@@ -31,7 +31,7 @@ class EngineLimit : public engine_words {
       if (!leased) break;
       std::vector<ack_item> acks;
       for (const leased_job& l : *leased) {
-        ++taken[l.it->spec.queue];
+        ++taken[l.job->spec.queue];
         ++n;
         acks.push_back({l.ref(), {}});
       }
@@ -53,7 +53,7 @@ TEST_F(EngineLimit, ARateIsKeptExactly) {
   }
 }
 
-TEST_F(EngineLimit, ABurstIsAllowedAfterAPause) {
+TEST_F(EngineLimit, ABurstIsPermittedAfterAPause) {
   configure({.rate = 10, .rate_burst = 5});
   push_many(100);
   EXPECT_EQ(start_all(), 5U);
@@ -68,7 +68,7 @@ TEST_F(EngineLimit, ABurstIsAllowedAfterAPause) {
   EXPECT_EQ(start_all(), 1U);
 }
 
-TEST_F(EngineLimit, WithoutABurstATenthOfASecondIsAllowed) {
+TEST_F(EngineLimit, TheDefaultBurstIsATenthOfASecond) {
   configure({.rate = 200});
   push_many(100);
   EXPECT_EQ(start_all(), 20U);
@@ -76,8 +76,8 @@ TEST_F(EngineLimit, WithoutABurstATenthOfASecondIsAllowed) {
   EXPECT_EQ(start_all(), 1U);
 }
 
-TEST_F(EngineLimit, ATinyRateIsARateToo) {
-  configure({.lease_for = 24h * 365});  // their leases do not end in this test
+TEST_F(EngineLimit, ATinyRateIsValid) {
+  configure({.lease_for = 24h * 365});  // their leases do not expire in this test
   push_many(3);
   configure({.rate = 1e-300, .rate_burst = 1});
   EXPECT_EQ(start_all(), 1U);
@@ -89,7 +89,7 @@ TEST_F(EngineLimit, ATinyRateIsARateToo) {
   EXPECT_EQ(start_all(), 1U);
 }
 
-TEST_F(EngineLimit, WaitingWorkersAreServedWhenTheRateAllowsIt) {
+TEST_F(EngineLimit, WaitingWorkersAreServedAtTheRate) {
   configure({.rate = 10, .rate_burst = 1});
   push_many(10);
   EXPECT_EQ(start_all(), 1U);
@@ -109,7 +109,7 @@ TEST_F(EngineLimit, WaitingWorkersAreServedWhenTheRateAllowsIt) {
   EXPECT_EQ(e().stats().commits, commits) << "a rate costs no commits";
 }
 
-TEST_F(EngineLimit, AJobThatArrivesStartsWhenTheRateAllowsIt) {
+TEST_F(EngineLimit, AnArrivingJobStartsAtTheRate) {
   configure({.rate = 10, .rate_burst = 1});
   push();
   EXPECT_EQ(start_all(), 1U);
@@ -121,7 +121,7 @@ TEST_F(EngineLimit, AJobThatArrivesStartsWhenTheRateAllowsIt) {
   EXPECT_TRUE(waits.get());
 }
 
-TEST_F(EngineLimit, APausedQueueIsPausedWhateverItsRateAllows) {
+TEST_F(EngineLimit, APausedQueueIgnoresItsRate) {
   configure({.rate = 10, .rate_burst = 1});
   push_many(3);
   EXPECT_EQ(start_all(), 1U);
@@ -144,7 +144,7 @@ TEST_F(EngineLimit, PausingGivesNoNewBurst) {
   EXPECT_EQ(start_all(), 3U);
 }
 
-TEST_F(EngineLimit, AChangedRateIsHeardByThoseWhoWait) {
+TEST_F(EngineLimit, AChangedRateAppliesToWaitingCalls) {
   configure({.rate = 0.001, .rate_burst = 1});
   push_many(3);
   EXPECT_EQ(start_all(), 1U);
@@ -175,8 +175,8 @@ TEST_F(EngineLimit, ConcurrencyIsFreedByEveryEnd) {
   };
   next_after([&] { EXPECT_TRUE(ack(running[0])); });
   next_after([&] { EXPECT_TRUE(fail(running[1])); });
-  next_after([&] {  // a cancel alone frees nothing: its worker may still be busy
-    EXPECT_TRUE(e().cancel(running[2].it->id).get());
+  next_after([&] {  // a cancel alone frees nothing: the worker may still run it
+    EXPECT_TRUE(e().cancel(running[2].job->id).get());
     settle();
     EXPECT_FALSE(waits.is_ready());
     EXPECT_TRUE(ack(running[2]));
@@ -185,7 +185,7 @@ TEST_F(EngineLimit, ConcurrencyIsFreedByEveryEnd) {
   next_after([&] { EXPECT_TRUE(e().release(running[4].ref()).get()); });
   EXPECT_EQ(e().queue("default")->counts.running, 2U);
   settle();
-  time.advance(10s);  // both leases run out: one for the call that waits
+  time.advance(10s);  // both leases expire: one slot for the waiting call
   EXPECT_TRUE(waits.get());
   EXPECT_EQ(start_all(), 1U);
 }
@@ -195,7 +195,7 @@ TEST_F(EngineLimit, ACancelledJobCountsUntilItsLeaseEnds) {
   push_many(6);
   const auto running = lease(10);
   ASSERT_EQ(running.size(), 2U);
-  for (const leased_job& l : running) ASSERT_TRUE(e().cancel(l.it->id).get());
+  for (const leased_job& l : running) ASSERT_TRUE(e().cancel(l.job->id).get());
   EXPECT_EQ(e().queue("default")->counts.running, 0U);
   EXPECT_EQ(start_all(), 0U);
   const job_id next = push();
@@ -203,24 +203,24 @@ TEST_F(EngineLimit, ACancelledJobCountsUntilItsLeaseEnds) {
   EXPECT_TRUE(e().extend(running[0].ref(), 20s)->cancelled);
   ASSERT_TRUE(ack(running[1]));
   EXPECT_EQ(start_all(), 1U);
-  advance(10s);  // the lease of the job just started ends
+  advance(10s);  // the lease of the job just started expires
   EXPECT_EQ(start_all(), 1U);
-  advance(10s);  // and so do both of the others
+  advance(10s);  // and so do the other two
   EXPECT_EQ(start_all(), 2U);
 }
 
-TEST_F(EngineLimit, ACancelGivesNoStartBackToARate) {
+TEST_F(EngineLimit, ACancelReturnsNoTokenToTheRate) {
   configure({.rate = 1, .rate_burst = 1});
   push_many(3);
   const leased_job l = take();
-  ASSERT_TRUE(e().cancel(l.it->id).get());
+  ASSERT_TRUE(e().cancel(l.job->id).get());
   ASSERT_TRUE(ack(l));
   EXPECT_EQ(start_all(), 0U);
   advance(1s);
   EXPECT_EQ(start_all(), 1U);
 }
 
-TEST_F(EngineLimit, AHigherConcurrencyIsHeardByThoseWhoWait) {
+TEST_F(EngineLimit, AHigherConcurrencyAppliesToWaitingCalls) {
   configure({.concurrency = 1});
   push_many(3);
   EXPECT_EQ(start_all(), 1U);
@@ -229,9 +229,9 @@ TEST_F(EngineLimit, AHigherConcurrencyIsHeardByThoseWhoWait) {
   EXPECT_TRUE(waits.get());
 }
 
-// Shares.
+// Shares of queues.
 
-TEST_F(EngineLimit, WeightsAreKept) {
+TEST_F(EngineLimit, SharesFollowTheWeights) {
   configure({.weight = 1}, "a");
   configure({.weight = 3}, "b");
   push_many(4000, "a");
@@ -243,7 +243,7 @@ TEST_F(EngineLimit, WeightsAreKept) {
   EXPECT_NEAR(many.at("a"), 200, 8);
 }
 
-TEST_F(EngineLimit, AQueueThatComesLateNeitherWaitsNorCatchesUp) {
+TEST_F(EngineLimit, AnIdleQueueNeitherStarvesNorCatchesUp) {
   configure({.weight = 1}, "a");
   configure({.weight = 1}, "late");
   push_many(3000, "a");
@@ -254,7 +254,7 @@ TEST_F(EngineLimit, AQueueThatComesLateNeitherWaitsNorCatchesUp) {
   EXPECT_NEAR(taken.at("late"), 100, 2);
 }
 
-TEST_F(EngineLimit, QueuesThatOthersEmptyDoNotDisturbTheShares) {
+TEST_F(EngineLimit, QueuesEmptiedByOthersDoNotDisturbTheShares) {
   push_many(3000, "busy");
   push_many(300, "a");
   push_many(300, "b");
@@ -265,12 +265,12 @@ TEST_F(EngineLimit, QueuesThatOthersEmptyDoNotDisturbTheShares) {
   }
   EXPECT_NEAR(taken["a"], 50, 1);
   EXPECT_NEAR(taken["b"], 50, 1);
-  // And together with the one that is far ahead, nobody starves.
+  // Even when a third queue is far ahead in virtual time, none starves.
   const auto all = take_from({"busy", "a", "b"}, 90);
   for (const char* const q : {"busy", "a", "b"}) EXPECT_NEAR(all.at(q), 30, 2) << q;
 }
 
-TEST_F(EngineLimit, ManyQueuesEachGetTheirTurn) {
+TEST_F(EngineLimit, ManyQueuesAreAllServed) {
   std::vector<std::string> names;
   for (int i = 0; i < 100; ++i) {
     names.push_back("q" + std::to_string(i));
@@ -281,33 +281,33 @@ TEST_F(EngineLimit, ManyQueuesEachGetTheirTurn) {
   for (const auto& [name, n] : taken) EXPECT_NEAR(n, 3, 1) << name;
 }
 
-TEST_F(EngineLimit, StrictTakesFromTheFirstThatHasJobs) {
+TEST_F(EngineLimit, StrictLeasesFromTheFirstQueueWithJobs) {
   push_many(2, "second");
   push_many(2, "first");
   std::vector<std::string> order;
   for (int i = 0; i < 4; ++i) {
     auto l = try_lease({.queues = {"first", "second"}, .pick = lease_request::order::strict});
     ASSERT_TRUE(l);
-    order.push_back(l->front().it->spec.queue);
+    order.push_back(l->front().job->spec.queue);
   }
   EXPECT_EQ(order, (std::vector<std::string>{"first", "first", "second", "second"}));
 }
 
-TEST_F(EngineLimit, UrgentTakesTheHighestPriorityOfAllAndThenTheFirstToArrive) {
+TEST_F(EngineLimit, UrgentLeasesByPriorityThenByArrivalAcrossQueues) {
   const job_id b1 = push({.queue = "b"});
   const job_id a1 = push({.queue = "a", .priority = 1});
   const job_id c1 = push({.queue = "c"});
   const job_id b2 = push({.queue = "b", .priority = 7});
   const job_id a2 = push({.queue = "a"});
-  const lease_request what{
+  const lease_request request{
       .queues = {"a", "b", "c"}, .pick = lease_request::order::urgent, .max = 2};
-  EXPECT_EQ(ids_of(*try_lease(what)), (ids{b2, a1}));
-  EXPECT_EQ(ids_of(*try_lease(what)), (ids{b1, c1}));
-  EXPECT_EQ(ids_of(*try_lease(what)), (ids{a2}));
-  EXPECT_EQ(code_of(try_lease(what)), error_code::timed_out);
+  EXPECT_EQ(ids_of(*try_lease(request)), (ids{b2, a1}));
+  EXPECT_EQ(ids_of(*try_lease(request)), (ids{b1, c1}));
+  EXPECT_EQ(ids_of(*try_lease(request)), (ids{a2}));
+  EXPECT_EQ(code_of(try_lease(request)), error_code::timed_out);
 }
 
-TEST_F(EngineLimit, UrgentPassesOverQueuesThatMayStartNone) {
+TEST_F(EngineLimit, UrgentSkipsBlockedQueues) {
   configure({.paused = true}, "paused");
   configure({.rate = 1, .rate_burst = 1}, "slow");
   configure({.concurrency = 1}, "narrow");
@@ -323,11 +323,11 @@ TEST_F(EngineLimit, UrgentPassesOverQueuesThatMayStartNone) {
                            .max = 10});
   ASSERT_TRUE(leased);
   std::vector<std::string> order;
-  for (const leased_job& l : *leased) order.push_back(l.it->spec.queue);
+  for (const leased_job& l : *leased) order.push_back(l.job->spec.queue);
   EXPECT_EQ(order, (std::vector<std::string>{"slow", "narrow", "free", "free"}));
 }
 
-TEST_F(EngineLimit, UrgentTakesFromQueuesThatAreOnDiskOnly) {
+TEST_F(EngineLimit, UrgentLeasesFromQueuesOnDisk) {
   options.window_jobs_max = 2;
   for (int i = 0; i < 10; ++i) {
     push({.queue = "a", .priority = i});
@@ -339,7 +339,7 @@ TEST_F(EngineLimit, UrgentTakesFromQueuesThatAreOnDiskOnly) {
   EXPECT_EQ(taken, 20U);
 }
 
-TEST_F(EngineLimit, AQueueAtItsLimitLeavesTheOthersToBeTaken) {
+TEST_F(EngineLimit, AQueueAtItsLimitDoesNotBlockOthers) {
   configure({.rate = 1, .rate_burst = 1}, "slow");
   configure({.concurrency = 1}, "narrow");
   for (const char* const q : {"slow", "narrow", "free"}) push_many(10, q);
@@ -350,7 +350,7 @@ TEST_F(EngineLimit, AQueueAtItsLimitLeavesTheOthersToBeTaken) {
 
 // Rates of keys.
 
-TEST_F(EngineLimit, AKeyBeyondItsRateIsPutOff) {
+TEST_F(EngineLimit, AJobOfAKeyAboveItsRateIsDeferred) {
   configure({.key_rate = 10, .key_burst = 1});
   const job_id a = push({.key = "k"});
   const job_id b = push({.key = "k"});
@@ -371,7 +371,7 @@ TEST_F(EngineLimit, AKeyBeyondItsRateIsPutOff) {
   EXPECT_EQ(drain(), ids{c});
 }
 
-TEST_F(EngineLimit, AWaitingWorkerGetsTheJobThatWasPutOff) {
+TEST_F(EngineLimit, AWaitingWorkerGetsTheDeferredJob) {
   configure({.key_rate = 2, .key_burst = 1});
   push({.key = "k"});
   const job_id b = push({.key = "k"});
@@ -391,7 +391,7 @@ TEST_F(EngineLimit, TheRateOfAKeyHoldsOverTime) {
   std::size_t started = drain().size();
   EXPECT_EQ(started, 4U);
   std::vector<job_id> order;
-  // Steps that are no whole milliseconds: what is put off is back a little early or late.
+  // Intervals that are not whole milliseconds: a deferred job returns slightly early or late.
   for (int i = 0; i < 200; ++i) {
     advance(10'100us);
     for (const job_id id : drain()) order.push_back(id);
@@ -400,7 +400,7 @@ TEST_F(EngineLimit, TheRateOfAKeyHoldsOverTime) {
   EXPECT_NEAR(static_cast<double>(order.size()), 2.02 * 20, 2);
 }
 
-TEST_F(EngineLimit, JobsThatWerePutOffOutliveACrash) {
+TEST_F(EngineLimit, DeferredJobsSurviveACrash) {
   configure({.key_rate = 1, .key_burst = 1});
   push({.key = "k"});
   const job_id b = push({.key = "k"});
@@ -416,20 +416,20 @@ TEST_F(EngineLimit, JobsThatWerePutOffOutliveACrash) {
   EXPECT_EQ(drain(), ids{c});
 }
 
-TEST_F(EngineLimit, AJobThatCouldNotBePutOffIsThereWhenTheStoreWorksAgain) {
+TEST_F(EngineLimit, AJobThatCouldNotBeDeferredIsLeasedWhenTheStoreRecovers) {
   configure({.key_rate = 1, .key_burst = 1});
   push({.key = "k"});
   const job_id b = push({.key = "k"});
   ASSERT_TRUE(ack(take()));
   auto waits = e().lease({});
   settle();
-  ASSERT_TRUE(e().retry(b).get());  // put off once more
+  ASSERT_TRUE(e().retry(b).get());  // deferred once more
   drive.fails(error_code::io_error);
   settle();
   advance(1s);
   const std::uint64_t errors = e().stats().commit_errors;
   advance(10ms);
-  EXPECT_LE(e().stats().commit_errors, errors + 1) << "a store that fails is left in peace";
+  EXPECT_LE(e().stats().commit_errors, errors + 1) << "no retries while the store fails";
   drive.works();
   advance(2s);
   const auto got = waits.get();
@@ -437,7 +437,7 @@ TEST_F(EngineLimit, AJobThatCouldNotBePutOffIsThereWhenTheStoreWorksAgain) {
   EXPECT_EQ(ids_of(*got), ids{b});
 }
 
-TEST_F(EngineLimit, AJobThatWasPutOffCanBeCancelled) {
+TEST_F(EngineLimit, ADeferredJobCanBeCancelled) {
   configure({.key_rate = 1, .key_burst = 1});
   push({.key = "k"});
   const job_id b = push({.key = "k"});

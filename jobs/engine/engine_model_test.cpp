@@ -1,7 +1,6 @@
-// The engine against a model that is too simple to be wrong: random calls, one after the other, on
-// windows of a few jobs; after every call both must have the same state. Whenever a lease begins,
-// the leases of its queue and of its key are within their limits, however other jobs and leases
-// end.
+// Compares the engine with a simple model: random calls, one after the other, on windows of a few
+// jobs; after every call both must have the same state. When a lease begins, the leases of its
+// queue and of its key must be within their limits, in any order of other ends.
 //
 // SLUICE_SEED=n runs one seed, SLUICE_LONG=1 runs more of them.
 
@@ -32,15 +31,15 @@ class EngineModel : public engine_words {
     options.window_jobs_max = 1 + roll(6);
     options.window_bytes_max = roll(2) == 0 ? 2000 : 1 << 20;
     options.seed = seed + 1;
-    it.reset();
+    engine_.reset();
     open();
     for (const char* const q : {"a", "b"}) {
-      model_queue& mine = m.queues[q];
-      mine.key_concurrency = 1 + static_cast<std::uint32_t>(roll(2));
+      model_queue& modelled = m.queues[q];
+      modelled.key_concurrency = 1 + static_cast<std::uint32_t>(roll(2));
       queue_patch patch;
       patch.keep_done = 0ms;
       patch.keep_dead = keep_killed;
-      patch.key_concurrency = mine.key_concurrency;
+      patch.key_concurrency = modelled.key_concurrency;
       ASSERT_TRUE(e().configure(q, patch).get());
     }
     for (int i = 0; i < steps && !HasFatalFailure() && !HasNonfatalFailure(); ++i) {
@@ -49,7 +48,7 @@ class EngineModel : public engine_words {
     }
     compare();
     expect_counts_add_up();
-    it.reset();
+    engine_.reset();
   }
 
   std::size_t roll(std::size_t below) { return dice.below(static_cast<std::uint32_t>(below)); }
@@ -171,7 +170,7 @@ class EngineModel : public engine_words {
     const job_spec s = random_spec();
     const model_queue& q = m.queues.at(s.queue);
     const auto pushed = e().push(s, at_once()).get();
-    settle();  // a unique push makes room after it was accepted
+    settle();  // a unique push evicts after it was accepted
     const bool is_full = m.unfinished(s.queue) + 1 > q.capacity;
     const job_id holder = m.holder_of(s.queue, s.unique);
     if (is_full && (q.when_full == overflow::reject || q.when_full == overflow::block)) {
@@ -179,12 +178,12 @@ class EngineModel : public engine_words {
     }
     if (is_full && q.when_full == overflow::drop_newest) {
       ASSERT_TRUE(pushed);
-      ASSERT_EQ(pushed->what, push_receipt::fate::dropped);
+      ASSERT_EQ(pushed->outcome, push_receipt::fate::dropped);
       return;
     }
     std::vector<job_id> victims;
     if (is_full) {
-      // As many as bring the queue below its capacity.
+      // Returns as many jobs as bring the queue below its capacity.
       model rest = m;
       while (rest.unfinished(s.queue) + 1 > q.capacity) {
         const auto gone = rest.victim_of(s.queue, q.when_full);
@@ -194,14 +193,14 @@ class EngineModel : public engine_words {
       }
     }
     ASSERT_TRUE(pushed) << pushed.error().message;
-    // A key that a victim holds is free for the one that takes its place only when it has none of
-    // its own to be looked up first.
+    // A key held by a victim is free for the evicting push only if that push has no key of its own
+    // that is checked first.
     if (holder != 0) {
-      ASSERT_EQ(pushed->what, push_receipt::fate::duplicate);
+      ASSERT_EQ(pushed->outcome, push_receipt::fate::duplicate);
       ASSERT_EQ(pushed->id, holder);
       return;
     }
-    ASSERT_EQ(pushed->what, push_receipt::fate::accepted);
+    ASSERT_EQ(pushed->outcome, push_receipt::fate::accepted);
     for (const job_id gone : victims) m.forget(gone);
     accept(pushed->id, s);
   }
@@ -244,7 +243,7 @@ class EngineModel : public engine_words {
     ASSERT_LE(leased->size(), expected.size());
     for (std::size_t i = 0; i < leased->size(); ++i) {
       const leased_job& l = leased->at(i);
-      ASSERT_EQ(l.it->id, expected[i]);
+      ASSERT_EQ(l.job->id, expected[i]);
       start(l);
     }
     settle();
@@ -264,16 +263,16 @@ class EngineModel : public engine_words {
     return all;
   }
   void start(const leased_job& l) {
-    model_job& j = m.jobs.at(l.it->id);
+    model_job& j = m.jobs.at(l.job->id);
     EXPECT_EQ(l.attempt, j.attempts + 1);
     EXPECT_EQ(l.until, m.now + j.lease_for);
-    m.leases[l.it->id] = {l.key, l.until, j.lease_for, j.queue, j.key, false};
+    m.leases[l.job->id] = {l.key, l.until, j.lease_for, j.queue, j.key, false};
     const model_queue& q = m.queues.at(j.queue);
     const std::uint64_t of_queue = q.concurrency > 0 ? m.leases_of(j.queue) : 0;
     const std::uint64_t of_key = j.key.empty() ? 0 : m.leases_of(j.queue, j.key);
     EXPECT_LE(of_queue, q.concurrency) << j.queue;
     EXPECT_LE(of_key, q.key_concurrency) << j.key;
-    if (j.unique.until == unique_until::started && j.attempts == 0) m.free_key(l.it->id, j);
+    if (j.unique.until == unique_until::started && j.attempts == 0) m.free_key(l.job->id, j);
   }
   void lease_this() {
     const job_id id = some_job();
@@ -281,8 +280,8 @@ class EngineModel : public engine_words {
     const auto at = m.jobs.find(id);
     if (at == m.jobs.end()) return expect_error(leased, error_code::not_found);
     model_job& j = at->second;
-    const bool is_over = j.state == job_state::done || j.state == job_state::cancelled;
-    if (m.leases.contains(id) || is_over || j.state == job_state::held) {
+    const bool has_ended = j.state == job_state::done || j.state == job_state::cancelled;
+    if (m.leases.contains(id) || has_ended || j.state == job_state::held) {
       return expect_error(leased, error_code::wrong_state);
     }
     if (!m.has_slot(j.queue) || !m.key_is_free(j)) {
@@ -355,19 +354,19 @@ class EngineModel : public engine_words {
   void release_one() {
     const auto id = some_lease();
     if (!id) return;
-    give_back how;
-    if (roll(2) == 0) how.delay = seconds(3);
-    if (roll(3) == 0) how.priority = static_cast<std::int64_t>(roll(3)) - 1;
-    ASSERT_TRUE(e().release(ref(*id), how).get());
+    give_back release_options;
+    if (roll(2) == 0) release_options.delay = seconds(3);
+    if (roll(3) == 0) release_options.priority = static_cast<std::int64_t>(roll(3)) - 1;
+    ASSERT_TRUE(e().release(ref(*id), release_options).get());
     const bool was_cancelled = m.leases.at(*id).is_cancelled;
     m.leases.erase(*id);
     if (was_cancelled) return;
     model_job& j = m.jobs.at(*id);
-    if (how.priority) j.priority = *how.priority;
-    if (how.delay == 0ms) return;  // its place among those of its priority is the old one
+    if (release_options.priority) j.priority = *release_options.priority;
+    if (release_options.delay == 0ms) return;  // it keeps its position among jobs of its priority
     j.has_place = !j.key.empty();
     j.state = job_state::scheduled;
-    j.due = m.now + how.delay;
+    j.due = m.now + release_options.delay;
   }
   void extend_one() {
     const auto id = some_lease();
@@ -457,20 +456,20 @@ class EngineModel : public engine_words {
     patch.paused = q.paused;
     ASSERT_TRUE(e().configure(queue, patch).get());
   }
-  // Whatever is asked of a disk that fails changes nothing.
+  // Calls on a failing disk change nothing.
   void fail_a_commit() {
     drive.fails(roll(2) == 0 ? error_code::io_error : error_code::disk_full);
     switch (roll(4)) {
       case 0: {
         job_spec s = random_spec();
         const auto pushed = e().push(std::move(s), at_once()).get();
-        EXPECT_TRUE(!pushed || pushed->what == push_receipt::fate::dropped);
+        EXPECT_TRUE(!pushed || pushed->outcome == push_receipt::fate::dropped);
         break;
       }
       case 1:
         if (const auto id = some_lease(); id && !m.leases.at(*id).is_cancelled) {
           EXPECT_FALSE(e().ack(ref(*id)).get());
-          // It gets the time to say it again.
+          // The lease is extended for a retry.
           model_lease& l = m.leases.at(*id);
           l.until = std::max(l.until, m.now + options.probe_every * 2);
         }
@@ -487,8 +486,8 @@ class EngineModel : public engine_words {
     pass_a_second();  // the probe
     EXPECT_TRUE(e().health().takes_pushes);
   }
-  // A stop, after which leases run out when they would have without it, or a crash, after which
-  // they are gone.
+  // A stop, after which leases expire as they would have without it, or a crash, after which they
+  // no longer exist.
   void start_again() {
     settle();
     if (roll(2) == 0) {
@@ -548,7 +547,7 @@ class EngineModel : public engine_words {
   std::set<job_id> known_ids;
 };
 
-TEST_F(EngineModel, SaysTheSameAsTheEngine) {
+TEST_F(EngineModel, AgreesWithTheEngine) {
   const auto seeds = sluice::testing::seeds(sluice::testing::test_name(),
                                             {.ci = 200, .full = 1000, .sanitized = 50});
   for (std::uint64_t i = 0; i < seeds.count && !HasFailure(); ++i) {

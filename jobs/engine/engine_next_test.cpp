@@ -1,4 +1,4 @@
-// The next jobs of a queue: looking at them, making them ready, and holding them back for a time.
+// The next jobs of a queue: peek, kick and timed pauses.
 #include <gtest/gtest.h>
 
 #include "jobs/engine/testing/engine_words.hpp"
@@ -25,7 +25,7 @@ class EngineNext : public engine_words {
     EXPECT_TRUE(kicked) << (kicked ? "" : kicked.error().message);
     return kicked ? kicked->ids : ids{};
   }
-  // So many that are dead, in order.
+  // Adds `count` dead jobs, in order.
   ids push_dead(std::size_t count, const std::string& queue = "default") {
     const ids all = push_some(count, {.queue = queue});
     for (const leased_job& l : lease(count, queue)) {
@@ -38,7 +38,7 @@ class EngineNext : public engine_words {
   }
 };
 
-TEST_F(EngineNext, PeekFindsNothingWhereNothingIs) {
+TEST_F(EngineNext, PeekOfAnEmptyQueueFindsNothing) {
   EXPECT_EQ(code_of(e().peek("nowhere", job_state::ready).get()), error_code::not_found);
   push({.queue = "other"});
   push();
@@ -51,7 +51,7 @@ TEST_F(EngineNext, PeekFindsNothingWhereNothingIs) {
   }
 }
 
-TEST_F(EngineNext, PeekShowsTheReadyJobThatIsTakenNext) {
+TEST_F(EngineNext, PeekReturnsTheNextReadyJob) {
   push();
   const job_id urgent = push({.priority = 5});
   EXPECT_EQ(peek(job_state::ready), urgent);
@@ -60,18 +60,18 @@ TEST_F(EngineNext, PeekShowsTheReadyJobThatIsTakenNext) {
   EXPECT_EQ(peek(job_state::ready), urgent) << "a pause hides nothing";
 }
 
-TEST_F(EngineNext, PeekShowsAReadyJobThatIsOnDiskOnly) {
+TEST_F(EngineNext, PeekReturnsAReadyJobOnDisk) {
   options.window_jobs_max = 2;
   const ids all = push_some(40);
   reopen();
   EXPECT_EQ(peek(job_state::ready), all[0]);
   for (std::size_t n = 0; n < 39; ++n) {
     ASSERT_TRUE(e().lease_job(all[n]).get());
-    ASSERT_EQ(peek(job_state::ready), all[n + 1]) << "those that run are passed over";
+    ASSERT_EQ(peek(job_state::ready), all[n + 1]) << "running jobs are skipped";
   }
 }
 
-TEST_F(EngineNext, PeekShowsTheSoonestThatIsScheduledOrRetries) {
+TEST_F(EngineNext, PeekReturnsTheSoonestScheduledOrRetryingJob) {
   push_later(10s, "other");
   const job_id late = push_later(60s);
   const job_id soon = push_later(30s);
@@ -85,15 +85,15 @@ TEST_F(EngineNext, PeekShowsTheSoonestThatIsScheduledOrRetries) {
   EXPECT_EQ(peek(job_state::scheduled), late);
 }
 
-TEST_F(EngineNext, PeekShowsTheOldestOfTheDead) {
+TEST_F(EngineNext, PeekReturnsTheOldestDeadJob) {
   push_dead(1500, "other");
   const ids dead = push_dead(3);
-  EXPECT_EQ(peek(job_state::dead), dead[0]) << "however many dead ones other queues have";
+  EXPECT_EQ(peek(job_state::dead), dead[0]) << "independent of dead jobs of other queues";
   EXPECT_TRUE(e().retry(dead[0]).get());
   EXPECT_EQ(peek(job_state::dead), dead[1]);
 }
 
-TEST_F(EngineNext, PeekSaysWhenTheDiskCannotBeRead) {
+TEST_F(EngineNext, PeekFailsIfTheDiskCannotBeRead) {
   push_later(10s);
   drive.reads_fail(true);
   EXPECT_EQ(code_of(e().peek("default", job_state::scheduled).get()), error_code::io_error);
@@ -107,11 +107,11 @@ TEST_F(EngineNext, KickMakesTheOldestDeadReadyFirst) {
   EXPECT_EQ(counts().dead, 2U);
   EXPECT_EQ(get(dead[0]).attempts, 0U);
   EXPECT_EQ(drain(), (ids{dead[0], dead[1], dead[2]}));
-  EXPECT_EQ(kick(10), 2U) << "those that are scheduled stay while there are dead ones";
+  EXPECT_EQ(kick(10), 2U) << "scheduled jobs stay while there are dead jobs";
   EXPECT_EQ(drain(), (ids{dead[3], dead[4]}));
 }
 
-TEST_F(EngineNext, KickMakesScheduledOnesReadyWhenNoneIsDead) {
+TEST_F(EngineNext, KickMakesScheduledJobsReadyIfThereAreNoDeadJobs) {
   const job_id late = push_later(60s);
   const job_id soon = push_later(10s);
   const job_id middle = push_later(30s);
@@ -126,7 +126,7 @@ TEST_F(EngineNext, KickMakesScheduledOnesReadyWhenNoneIsDead) {
   EXPECT_EQ(kick(100), 0U);
 }
 
-TEST_F(EngineNext, KickSaysWhichJobsItMadeReady) {
+TEST_F(EngineNext, KickReturnsTheJobsItMadeReady) {
   const ids dead = push_dead(3);
   const job_id late = push_later(60s);
   const job_id soon = push_later(10s);
@@ -136,7 +136,7 @@ TEST_F(EngineNext, KickSaysWhichJobsItMadeReady) {
   EXPECT_EQ(e().kick("default", 9).get()->from, job_state::scheduled);
 }
 
-TEST_F(EngineNext, KickGoesInStepsThroughMany) {
+TEST_F(EngineNext, KickWorksPageByPage) {
   const ids dead = push_dead(1000);
   const ids more = push_dead(900);
   EXPECT_EQ(kick(~std::uint64_t{0}), 1900U);
@@ -147,11 +147,11 @@ TEST_F(EngineNext, KickGoesInStepsThroughMany) {
 TEST_F(EngineNext, AKickIsAnsweredAfterItsCommit) {
   push_dead(2);
   settle();
-  drive.hold();
+  drive.block();
   auto kicked = e().kick("default", 1);
-  drive.await_held();
+  drive.await_blocked();
   EXPECT_FALSE(kicked.is_ready());
-  drive.let_go();
+  drive.unblock();
   EXPECT_EQ(kicked.get()->count, 1U);
   drive.fails(error_code::io_error);
   EXPECT_EQ(code_of(e().kick("default", 1).get()), error_code::io_error);
@@ -160,7 +160,7 @@ TEST_F(EngineNext, AKickIsAnsweredAfterItsCommit) {
   EXPECT_EQ(counts().dead, 1U);
 }
 
-TEST_F(EngineNext, APauseHoldsAQueueForItsTime) {
+TEST_F(EngineNext, APauseStopsAQueueForItsTime) {
   EXPECT_EQ(code_of(e().pause_for("default", 5s)), error_code::not_found);
   push();
   EXPECT_EQ(e().pause_left("default"), 0ms);
@@ -182,10 +182,10 @@ TEST_F(EngineNext, APauseOfZeroEndsOne) {
   EXPECT_TRUE(e().pause_for("default", 1h));
   auto waits = e().lease({});
   EXPECT_TRUE(e().pause_for("default", 0s));
-  EXPECT_EQ(waits.get()->front().it->id, id);
+  EXPECT_EQ(waits.get()->front().job->id, id);
 }
 
-TEST_F(EngineNext, APauseForATimeAndOneOfTheOptionsBothHold) {
+TEST_F(EngineNext, ATimedPauseAndAPausedOptionBothApply) {
   push();
   EXPECT_TRUE(e().pause_for("default", 5s));
   configure({.paused = true});
@@ -198,7 +198,7 @@ TEST_F(EngineNext, APauseForATimeAndOneOfTheOptionsBothHold) {
   EXPECT_FALSE(is_empty());
 }
 
-TEST_F(EngineNext, ALaterPauseTakesThePlaceOfTheFirst) {
+TEST_F(EngineNext, ALaterPauseReplacesTheFirst) {
   push();
   EXPECT_TRUE(e().pause_for("default", 10s));
   EXPECT_TRUE(e().pause_for("default", 2s));
@@ -208,7 +208,7 @@ TEST_F(EngineNext, ALaterPauseTakesThePlaceOfTheFirst) {
   advance(10s);
 }
 
-TEST_F(EngineNext, APauseIsOverWhenTheEngineIsOpenedAgain) {
+TEST_F(EngineNext, APauseEndsWithARestart) {
   push();
   EXPECT_TRUE(e().pause_for("default", 1h));
   reopen();

@@ -1,4 +1,4 @@
-// Producers: unique keys, capacity and its overflow words, and pushes of many jobs.
+// Producers: unique keys, capacity and overflow policies, and pushes of many jobs.
 #include <gtest/gtest.h>
 
 #include "jobs/engine/testing/engine_words.hpp"
@@ -18,20 +18,20 @@ class EnginePush : public engine_words {
   void expect_duplicate_of(job_id holder, job_spec spec) {
     const auto pushed = try_push(std::move(spec));
     ASSERT_TRUE(pushed);
-    EXPECT_EQ(pushed->what, push_receipt::fate::duplicate);
+    EXPECT_EQ(pushed->outcome, push_receipt::fate::duplicate);
     EXPECT_EQ(pushed->id, holder);
   }
   void expect_free(const job_spec& spec) {
     const auto pushed = try_push(spec);
     ASSERT_TRUE(pushed);
-    EXPECT_EQ(pushed->what, push_receipt::fate::accepted);
+    EXPECT_EQ(pushed->outcome, push_receipt::fate::accepted);
     ASSERT_TRUE(e().remove(pushed->id).get());
   }
 };
 
 // Unique keys.
 
-TEST_F(EnginePush, ATakenKeyNamesItsHolderAndChangesNothing) {
+TEST_F(EnginePush, ADuplicateReturnsTheHolderOfItsKeyAndChangesNothing) {
   const job_id first = push(keyed("a"));
   expect_duplicate_of(first, keyed("a"));
   EXPECT_EQ(counts().ready, 1U);
@@ -39,7 +39,7 @@ TEST_F(EnginePush, ATakenKeyNamesItsHolderAndChangesNothing) {
   EXPECT_NE(push(keyed("b")), first);
   job_spec elsewhere = keyed("a");
   elsewhere.queue = "other";
-  EXPECT_NE(push(elsewhere), first) << "a key is one queue's";
+  EXPECT_NE(push(elsewhere), first) << "a key belongs to one queue";
 }
 
 TEST_F(EnginePush, AKeyUntilDoneIsFreedByEveryKindOfEnd) {
@@ -80,12 +80,12 @@ TEST_F(EnginePush, AKeyUntilStartedIsFreedByTheFirstLease) {
   const job_id second = push(keyed("a", unique_until::started));
   EXPECT_NE(second, id);
   ASSERT_TRUE(e().release(l.ref()).get());
-  EXPECT_EQ(take().it->id, id);
+  EXPECT_EQ(take().job->id, id);
   settle();
   expect_duplicate_of(second, keyed("a", unique_until::started));
 }
 
-TEST_F(EnginePush, AKeyForATimeIsHeldThatLongWhateverBecomesOfTheJob) {
+TEST_F(EnginePush, AKeyWithADurationIsHeldThatLongIndependentOfTheJob) {
   const job_spec spec = keyed("a", unique_until::elapsed, 10s);
   const job_id id = push(spec);
   ASSERT_TRUE(ack(take()));
@@ -96,51 +96,51 @@ TEST_F(EnginePush, AKeyForATimeIsHeldThatLongWhateverBecomesOfTheJob) {
   EXPECT_GT(push(spec), id);
 }
 
-TEST_F(EnginePush, TwoOfOneKeyInOneCommitAreOneJob) {
+TEST_F(EnginePush, TwoPushesWithOneKeyInOneCommitAddOneJob) {
   settle();
-  drive.hold();
+  drive.block();
   auto other = begin_push({});
-  drive.await_held();
+  drive.await_blocked();
   auto first = begin_push(keyed("a"));
   auto second = begin_push(keyed("a"));
-  drive.let_go();
+  drive.unblock();
   (void)other.get();
   const auto accepted = first.get();
-  EXPECT_EQ(accepted->what, push_receipt::fate::accepted);
+  EXPECT_EQ(accepted->outcome, push_receipt::fate::accepted);
   const auto duplicate = second.get();
-  EXPECT_EQ(duplicate->what, push_receipt::fate::duplicate);
+  EXPECT_EQ(duplicate->outcome, push_receipt::fate::duplicate);
   EXPECT_EQ(duplicate->id, accepted->id);
 }
 
-TEST_F(EnginePush, ADuplicateGivesItsRoomBack) {
+TEST_F(EnginePush, ADuplicateReturnsItsCapacity) {
   full_with(overflow::block, 2);
   const job_id first = push(keyed("a"));
   settle();
-  drive.hold();
+  drive.block();
   auto duplicate = begin_push(keyed("a"));
-  drive.await_held();
+  drive.await_blocked();
   auto waits = begin_push({});
-  drive.let_go();
+  drive.unblock();
   EXPECT_EQ(duplicate.get()->id, first);
   EXPECT_TRUE(waits.get());
 }
 
-// Many at a time.
+// Pushes of many jobs.
 
-TEST_F(EnginePush, EachOfManyHasItsOwnResult) {
+TEST_F(EnginePush, EachPushOfAListHasItsOwnResult) {
   const job_id holder = push(keyed("a"));
   const std::vector<job_spec> specs = {{.kind = "k"}, {.kind = ""}, keyed("a"), {.kind = "k"}};
   const auto results = e().push_many(specs).get();
   ASSERT_EQ(results.size(), 4U);
-  EXPECT_EQ(results[0]->what, push_receipt::fate::accepted);
+  EXPECT_EQ(results[0]->outcome, push_receipt::fate::accepted);
   EXPECT_EQ(code_of(results[1]), error_code::invalid);
-  EXPECT_EQ(results[2]->what, push_receipt::fate::duplicate);
+  EXPECT_EQ(results[2]->outcome, push_receipt::fate::duplicate);
   EXPECT_EQ(results[2]->id, holder);
   EXPECT_GT(results[3]->id, results[0]->id);
   EXPECT_TRUE(e().push_many({}).get().empty());
 }
 
-TEST_F(EnginePush, AllOrNothingIsAllInOrder) {
+TEST_F(EnginePush, AllOrNothingPushesAllInOrder) {
   const std::vector<job_spec> specs = {{.kind = "a"}, {.queue = "other", .kind = "b"}, keyed("c")};
   const auto results = e().push_many(specs, bulk::all_or_nothing).get();
   for (const auto& r : results) EXPECT_TRUE(r);
@@ -148,7 +148,7 @@ TEST_F(EnginePush, AllOrNothingIsAllInOrder) {
   EXPECT_EQ(drain("other"), ids{results[1]->id});
 }
 
-TEST_F(EnginePush, AllOrNothingIsNothingWhenOneIsInvalid) {
+TEST_F(EnginePush, AllOrNothingPushesNothingIfOneJobIsInvalid) {
   const std::vector<job_spec> specs = {{.kind = "a"}, {.kind = ""}};
   const auto results = e().push_many(specs, bulk::all_or_nothing).get();
   for (const auto& r : results) {
@@ -158,7 +158,7 @@ TEST_F(EnginePush, AllOrNothingIsNothingWhenOneIsInvalid) {
   EXPECT_TRUE(e().queues().empty());
 }
 
-TEST_F(EnginePush, AllOrNothingIsNothingWhenOneIsADuplicate) {
+TEST_F(EnginePush, AllOrNothingPushesNothingIfOneJobIsADuplicate) {
   const job_id holder = push(keyed("a"));
   const auto results =
       e().push_many({{.kind = "k"}, keyed("a"), keyed("b")}, bulk::all_or_nothing).get();
@@ -171,7 +171,7 @@ TEST_F(EnginePush, AllOrNothingIsNothingWhenOneIsADuplicate) {
   for (const auto& r : twice) EXPECT_EQ(code_of(r), error_code::duplicate);
 }
 
-TEST_F(EnginePush, AllOrNothingIsNothingWhenOneQueueIsFull) {
+TEST_F(EnginePush, AllOrNothingPushesNothingIfOneQueueIsFull) {
   configure({.capacity_jobs = 1, .when_full = overflow::reject}, "small");
   push({.queue = "small"});
   const auto results =
@@ -187,7 +187,7 @@ TEST_F(EnginePush, AListThatCouldNeverFitIsTooLarge) {
   EXPECT_EQ(code_of(results[0]), error_code::too_large);
 }
 
-TEST_F(EnginePush, NoMoreThanBulkMaxAreTakenAtOnce) {
+TEST_F(EnginePush, AListHasAtMostBulkMaxJobs) {
   options.bulk_max = 2;
   const std::vector<job_spec> three(3, job_spec{.kind = "k"});
   for (const auto& r : e().push_many(three).get()) EXPECT_EQ(code_of(r), error_code::too_large);
@@ -202,12 +202,12 @@ TEST_F(EnginePush, AFullQueueRejects) {
   EXPECT_EQ(code_of(refused), error_code::queue_full);
   EXPECT_NE(refused.error().message.find("2 of 2 jobs"), std::string::npos);
   const leased_job l = take();
-  EXPECT_FALSE(try_push({})) << "what runs takes up room";
+  EXPECT_FALSE(try_push({})) << "running jobs use capacity";
   EXPECT_TRUE(ack(l));
   EXPECT_TRUE(try_push({}));
 }
 
-TEST_F(EnginePush, CapacityIsAlsoInBytes) {
+TEST_F(EnginePush, CapacityIsLimitedInBytesToo) {
   const std::uint64_t one = weight_of(job_spec{.kind = "k"});
   configure({.capacity_bytes = one * 3, .when_full = overflow::reject});
   push_some(2);
@@ -218,7 +218,7 @@ TEST_F(EnginePush, CapacityIsAlsoInBytes) {
   EXPECT_EQ(counts().bytes, one * 3);
 }
 
-TEST_F(EnginePush, ScheduledAndRetryingJobsTakeUpRoomAndEndedOnesDoNot) {
+TEST_F(EnginePush, ScheduledAndRetryingJobsUseCapacityAndEndedJobsDoNot) {
   full_with(overflow::reject);
   push({.run_at = time.now() + 1h});
   push({.keep_for = 1h});
@@ -230,17 +230,17 @@ TEST_F(EnginePush, ScheduledAndRetryingJobsTakeUpRoomAndEndedOnesDoNot) {
   EXPECT_TRUE(try_push({}));
 }
 
-TEST_F(EnginePush, DropNewestDropsWhatArrives) {
+TEST_F(EnginePush, DropNewestDropsTheArrivingJob) {
   full_with(overflow::drop_newest);
   const ids all = push_some(2);
   const auto pushed = try_push({});
-  EXPECT_EQ(pushed->what, push_receipt::fate::dropped);
+  EXPECT_EQ(pushed->outcome, push_receipt::fate::dropped);
   EXPECT_EQ(pushed->id, 0U);
   EXPECT_EQ(e().stats().dropped, 1U);
   EXPECT_EQ(drain(), all);
 }
 
-TEST_F(EnginePush, DropOldestDropsTheLongestWaitingOfTheLeastUrgent) {
+TEST_F(EnginePush, DropOldestDropsTheOldestJobOfTheLowestPriority) {
   full_with(overflow::drop_oldest, 3);
   const job_id urgent = push({.priority = 1});
   const ids two = push_some(2);
@@ -252,7 +252,7 @@ TEST_F(EnginePush, DropOldestDropsTheLongestWaitingOfTheLeastUrgent) {
   EXPECT_EQ(e().stats().dropped, 1U);
 }
 
-TEST_F(EnginePush, LatestDropsTheLastArrivedOfTheLeastUrgent) {
+TEST_F(EnginePush, LatestDropsTheNewestJobOfTheLowestPriority) {
   full_with(overflow::latest, 3);
   const job_id urgent = push({.priority = 1});
   const ids two = push_some(2);
@@ -260,7 +260,7 @@ TEST_F(EnginePush, LatestDropsTheLastArrivedOfTheLeastUrgent) {
   EXPECT_EQ(drain(), (ids{urgent, two[0], third}));
 }
 
-TEST_F(EnginePush, WhatRunsOrIsNotReadyIsNeverDropped) {
+TEST_F(EnginePush, RunningAndUnreadyJobsAreNeverDropped) {
   full_with(overflow::drop_oldest);
   push();
   const leased_job l = take();
@@ -272,29 +272,29 @@ TEST_F(EnginePush, WhatRunsOrIsNotReadyIsNeverDropped) {
   EXPECT_TRUE(try_push({}));
 }
 
-TEST_F(EnginePush, AHeavyJobDropsAsManyAsItNeedsOrNone) {
+TEST_F(EnginePush, ALargeJobDropsAsManyJobsAsItNeedsOrNothing) {
   const std::uint64_t one = weight_of(job_spec{.kind = "k"});
   configure({.capacity_bytes = one * 5, .when_full = overflow::drop_oldest});
   const ids all = push_some(5);
   const leased_job running = take();
-  ASSERT_EQ(running.it->id, all[0]);
+  ASSERT_EQ(running.job->id, all[0]);
   EXPECT_EQ(code_of(try_push({.args = {std::string(one * 4, 'x')}})), error_code::queue_full);
-  EXPECT_EQ(counts().ready, 4U) << "none was dropped in vain";
+  EXPECT_EQ(counts().ready, 4U) << "no job was dropped for a push that failed";
   const job_id heavy = push({.args = {std::string(one, 'x')}});
   EXPECT_TRUE(ack(running));
   EXPECT_EQ(drain(), (ids{all[3], all[4], heavy}));
 }
 
-TEST_F(EnginePush, ManyPushesIntoAFullQueueDropAsManyAndNoMore) {
+TEST_F(EnginePush, ManyPushesIntoAFullQueueDropExactlyAsManyJobs) {
   full_with(overflow::drop_oldest, 10);
   push_some(10);
   settle();
-  drive.hold();
+  drive.block();
   auto first = begin_push({});
-  drive.await_held();
+  drive.await_blocked();
   std::vector<future<result<push_receipt>>> others;
   for (int i = 0; i < 25; ++i) others.push_back(begin_push({}));
-  drive.let_go();
+  drive.unblock();
   EXPECT_TRUE(first.get());
   std::size_t accepted = 1;
   for (auto& f : others) accepted += f.get() ? 1U : 0U;
@@ -315,7 +315,7 @@ TEST_F(EnginePush, ADuplicateDropsNothing) {
   EXPECT_EQ(e().stats().dropped, 0U);
 }
 
-TEST_F(EnginePush, AUniquePushIntoAFullQueueMakesRoomToo) {
+TEST_F(EnginePush, AUniquePushIntoAFullQueueEvictsToo) {
   full_with(overflow::drop_oldest, 2);
   const ids two = push_some(2);
   const job_id third = push(keyed("a"));
@@ -324,7 +324,7 @@ TEST_F(EnginePush, AUniquePushIntoAFullQueueMakesRoomToo) {
   EXPECT_EQ(drain(), (ids{two[1], third}));
 }
 
-TEST_F(EnginePush, NothingIsDroppedForAPushThatCouldNotBeStored) {
+TEST_F(EnginePush, NothingIsDroppedIfThePushIsNotStored) {
   full_with(overflow::drop_oldest, 2);
   const ids two = push_some(2);
   drive.is_full();
@@ -337,7 +337,7 @@ TEST_F(EnginePush, NothingIsDroppedForAPushThatCouldNotBeStored) {
   EXPECT_EQ(drain(), two);
 }
 
-TEST_F(EnginePush, NothingIsDroppedWhenTheDiskCannotSayWhat) {
+TEST_F(EnginePush, NothingIsDroppedIfTheStoreCannotBeRead) {
   full_with(overflow::drop_oldest, 2);
   const ids two = push_some(2);
   drive.reads_fail(true);
@@ -346,9 +346,9 @@ TEST_F(EnginePush, NothingIsDroppedWhenTheDiskCannotSayWhat) {
   EXPECT_EQ(drain(), two);
 }
 
-// Blocking.
+// Blocking pushes.
 
-TEST_F(EnginePush, ABlockedPushWaitsForRoomInOrder) {
+TEST_F(EnginePush, BlockedPushesWaitForCapacityInOrder) {
   full_with(overflow::block, 1);
   push();
   auto first = begin_push({});
@@ -371,7 +371,7 @@ TEST_F(EnginePush, ABlockedPushHasADeadline) {
   advance(5s);
   EXPECT_EQ(code_of(waits.get()), error_code::timed_out);
   EXPECT_EQ(e().stats().waiting_pushes, 0U);
-  EXPECT_EQ(drain().size(), 1U) << "it did nothing";
+  EXPECT_EQ(drain().size(), 1U) << "it changed nothing";
 }
 
 TEST_F(EnginePush, ABlockedPushIsStopped) {
@@ -383,7 +383,7 @@ TEST_F(EnginePush, ABlockedPushIsStopped) {
   EXPECT_EQ(code_of(waits.get()), error_code::stopped);
 }
 
-TEST_F(EnginePush, ABlockedPushHearsOfTheShutdown) {
+TEST_F(EnginePush, ABlockedPushFailsAtShutdown) {
   full_with(overflow::block, 1);
   push();
   auto waits = begin_push({});
@@ -395,20 +395,20 @@ TEST_F(EnginePush, ABlockedPushHearsOfTheShutdown) {
   EXPECT_TRUE(try_push({.queue = "other"}));
 }
 
-TEST_F(EnginePush, ASmallPushBehindALargeOneThatGaveUpIsLetIn) {
+TEST_F(EnginePush, ASmallPushBehindATimedOutLargeOneIsAdmitted) {
   const std::uint64_t one = weight_of(job_spec{.kind = "k"});
   configure({.capacity_bytes = one * 3, .when_full = overflow::block});
   push_some(2);
   auto large = begin_push({.args = {std::string(one, 'x')}}, deadline::after(5s, time.timers()));
   auto small = begin_push({});
   settle();
-  EXPECT_FALSE(small.is_ready()) << "it came later";
+  EXPECT_FALSE(small.is_ready()) << "it arrived later";
   time.advance(5s);
   EXPECT_EQ(code_of(large.get()), error_code::timed_out);
   EXPECT_TRUE(small.get());
 }
 
-TEST_F(EnginePush, MoreCapacityLetsWaitingPushesIn) {
+TEST_F(EnginePush, MoreCapacityAdmitsWaitingPushes) {
   full_with(overflow::block, 1);
   push();
   auto first = begin_push({});
@@ -418,10 +418,10 @@ TEST_F(EnginePush, MoreCapacityLetsWaitingPushesIn) {
   settle();
   EXPECT_FALSE(second.is_ready());
   configure({.when_full = overflow::reject});
-  EXPECT_EQ(code_of(second.get()), error_code::queue_full) << "as the queue now says";
+  EXPECT_EQ(code_of(second.get()), error_code::queue_full) << "with the queue's new options";
 }
 
-TEST_F(EnginePush, AWaitingPushThatNoLongerCouldFitIsRefused) {
+TEST_F(EnginePush, AWaitingPushThatCanNoLongerFitIsRejected) {
   const std::uint64_t one = weight_of(job_spec{.kind = "k"});
   configure({.capacity_bytes = one * 2, .when_full = overflow::block});
   push();
@@ -434,7 +434,7 @@ TEST_F(EnginePush, AWaitingPushThatNoLongerCouldFitIsRefused) {
   EXPECT_TRUE(small.get());
 }
 
-TEST_F(EnginePush, EveryEndMakesRoom) {
+TEST_F(EnginePush, EveryEndFreesCapacity) {
   full_with(overflow::block, 1);
   const auto makes_room = [&](auto&& end) {
     const job_id id = push();
@@ -457,7 +457,7 @@ TEST_F(EnginePush, EveryEndMakesRoom) {
   });
 }
 
-TEST_F(EnginePush, AGroupWaitsForRoomInEachOfItsQueues) {
+TEST_F(EnginePush, AGroupWaitsForCapacityInEachOfItsQueues) {
   full_with(overflow::block, 1);
   configure({.capacity_jobs = 1, .when_full = overflow::block}, "other");
   push();
@@ -482,7 +482,7 @@ TEST_F(EnginePush, AGroupWaitsForRoomInEachOfItsQueues) {
   EXPECT_TRUE(behind_it_too.get());
 }
 
-TEST_F(EnginePush, ThoseBehindAGroupThatGaveUpAreLetInWhereverItWaited) {
+TEST_F(EnginePush, PushesBehindATimedOutGroupAreAdmittedInAllItsQueues) {
   full_with(overflow::block, 2);
   configure({.capacity_jobs = 1, .when_full = overflow::block}, "other");
   push_some(2);
@@ -500,7 +500,7 @@ TEST_F(EnginePush, ThoseBehindAGroupThatGaveUpAreLetInWhereverItWaited) {
   EXPECT_TRUE(behind.get());
 }
 
-TEST_F(EnginePush, AGroupDoesNotOvertakeThoseWhoWait) {
+TEST_F(EnginePush, AGroupDoesNotOvertakeWaitingPushes) {
   full_with(overflow::block, 2);
   push_some(2);
   auto first = begin_push({});

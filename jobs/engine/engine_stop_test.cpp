@@ -1,4 +1,4 @@
-// Shutting down, and what the next process finds.
+// Shutdown, and the state that the next process finds.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -10,7 +10,7 @@ namespace {
 
 using EngineStop = engine_words;
 
-TEST_F(EngineStop, CloseRefusesLeasesButTakesPushesAndLetsWorkersFinish) {
+TEST_F(EngineStop, CloseRejectsLeasesButAcceptsPushesAndReports) {
   push_some(4);
   const auto leased = lease(4);
   auto waiting_lease = e().lease({.queues = {"other"}});
@@ -18,7 +18,7 @@ TEST_F(EngineStop, CloseRefusesLeasesButTakesPushesAndLetsWorkersFinish) {
   EXPECT_EQ(code_of(waiting_lease.get()), error_code::shutting_down);
   const job_id late = push();
   EXPECT_EQ(state(late), job_state::ready);
-  EXPECT_EQ(e().push_many({{.kind = "k"}}, bulk::all_or_nothing).get().at(0)->what,
+  EXPECT_EQ(e().push_many({{.kind = "k"}}, bulk::all_or_nothing).get().at(0)->outcome,
             push_receipt::fate::accepted);
   EXPECT_EQ(code_of(try_lease()), error_code::shutting_down);
   EXPECT_EQ(e().health().code, error_code::shutting_down);
@@ -26,7 +26,7 @@ TEST_F(EngineStop, CloseRefusesLeasesButTakesPushesAndLetsWorkersFinish) {
   EXPECT_TRUE(ack(leased[0]));
   EXPECT_TRUE(fail(leased[1]));
   EXPECT_TRUE(e().release(leased[2].ref()).get());
-  EXPECT_EQ(state(leased[2].it->id), job_state::ready);
+  EXPECT_EQ(state(leased[2].job->id), job_state::ready);
 }
 
 TEST_F(EngineStop, DrainedIsReadyWhenNothingRuns) {
@@ -47,15 +47,15 @@ TEST_F(EngineStop, DrainedIsReadyWhenNothingRuns) {
   EXPECT_EQ(drained.get(), status::ok);
 }
 
-TEST_F(EngineStop, EveryCallThatIsUnderWayIsAnswered) {
+TEST_F(EngineStop, EveryPendingCallIsAnswered) {
   configure({.capacity_jobs = 1, .when_full = overflow::block}, "full");
   push({.queue = "full"});
   const job_id running = push();
   const leased_job l = take();
   settle();
-  drive.hold();
+  drive.block();
   auto in_commit = begin_push({.queue = "a"});
-  drive.await_held();
+  drive.await_blocked();
   auto staged = begin_push({.queue = "a"});
   auto blocked = begin_push({.queue = "full"});
   auto leases = e().lease({.queues = {"none"}});
@@ -69,10 +69,10 @@ TEST_F(EngineStop, EveryCallThatIsUnderWayIsAnswered) {
   auto lists = e().list({});
   seam::thread stops([&] { e().stop(); });
   sluice::testing::eventually([&] { return leases.is_ready(); });
-  drive.let_go();
+  drive.unblock();
   stops.join();
   EXPECT_TRUE(in_commit.get());
-  EXPECT_TRUE(staged.get()) << "what was accepted is stored";
+  EXPECT_TRUE(staged.get()) << "accepted jobs are stored";
   EXPECT_EQ(code_of(blocked.get()), error_code::shutting_down);
   EXPECT_EQ(code_of(leases.get()), error_code::shutting_down);
   EXPECT_TRUE(cancels.get());
@@ -83,11 +83,11 @@ TEST_F(EngineStop, EveryCallThatIsUnderWayIsAnswered) {
   EXPECT_EQ(drained.get(), status::closed);
   EXPECT_TRUE(gets.get());
   EXPECT_TRUE(lists.get());
-  it.reset();
+  engine_.reset();
   open();
 }
 
-TEST_F(EngineStop, CallsAfterwardsHearThatItIsOver) {
+TEST_F(EngineStop, LaterCallsFailWithShuttingDown) {
   push();
   const leased_job l = take();
   e().stop();
@@ -109,17 +109,17 @@ TEST_F(EngineStop, CallsAfterwardsHearThatItIsOver) {
   EXPECT_EQ(code_of(e().purge("q").get()), error_code::shutting_down);
   EXPECT_EQ(e().drained().get(), status::closed);
   EXPECT_EQ(e().queues().size(), 1U);
-  it.reset();
+  engine_.reset();
   open();
 }
 
-TEST_F(EngineStop, LeasesAreHonouredByTheNextEngine) {
+TEST_F(EngineStop, LeasesAreRestoredByTheNextEngine) {
   const ids all = push_some(3, {.retry = {.first = 1h}, .lease_for = 30s});
   const auto leased = try_lease({.max = 2, .worker = "ada"});
   reopen();
   EXPECT_EQ(counts().running, 2U);
   EXPECT_EQ(state(all[0]), job_state::running);
-  EXPECT_EQ(take().it->id, all[2]) << "what is leased is not given again";
+  EXPECT_EQ(take().job->id, all[2]) << "leased jobs are not leased again";
   EXPECT_TRUE(e().extend(leased->at(0).ref()));
   EXPECT_TRUE(ack(leased->at(0)));
   EXPECT_FALSE(has(all[0]));
@@ -130,11 +130,11 @@ TEST_F(EngineStop, LeasesAreHonouredByTheNextEngine) {
   EXPECT_NE(why.message.find("'ada'"), std::string::npos);
 }
 
-TEST_F(EngineStop, TheTimeThatNobodyWasThereDoesNotCountAgainstAWorker) {
+TEST_F(EngineStop, ALeaseThatExpiredWithoutAServerGetsItsDurationAgain) {
   const job_id id = push({.lease_for = 10s});
   const leased_job l = take();
   e().stop();
-  it.reset();
+  engine_.reset();
   time.advance(1h);
   open();
   settle();
@@ -157,7 +157,7 @@ TEST_F(EngineStop, ARestartDoesNotProlongALease) {
   EXPECT_EQ(state(id), job_state::retrying);
 }
 
-TEST_F(EngineStop, LimitsCountALeaseThatWasSaved) {
+TEST_F(EngineStop, LimitsCountASavedLease) {
   configure({.concurrency = 1}, "one");
   push({.queue = "one"});
   push({.queue = "one"});
@@ -165,17 +165,17 @@ TEST_F(EngineStop, LimitsCountALeaseThatWasSaved) {
   const job_id second = push({.queue = "keyed", .key = "a"});
   const leased_job of_one = e().lease({.queues = {"one"}}).get()->front();
   const leased_job of_key = e().lease({.queues = {"keyed"}}).get()->front();
-  EXPECT_EQ(of_key.it->id, first);
+  EXPECT_EQ(of_key.job->id, first);
   reopen();
   EXPECT_EQ(code_of(e().lease({.queues = {"one", "keyed"}}, at_once()).get()),
             error_code::timed_out);
   EXPECT_TRUE(ack(of_one));
   EXPECT_TRUE(ack(of_key));
-  EXPECT_EQ(e().lease({.queues = {"keyed"}}).get()->front().it->id, second);
+  EXPECT_EQ(e().lease({.queues = {"keyed"}}).get()->front().job->id, second);
   EXPECT_TRUE(e().lease({.queues = {"one"}}).get());
 }
 
-TEST_F(EngineStop, ACancelledJobCountsAfterARestartUntilItsWorkerLetsGo) {
+TEST_F(EngineStop, ACancelledJobCountsAfterARestartUntilItsLeaseEnds) {
   configure({.concurrency = 1}, "one");
   push({.queue = "one"});
   push({.queue = "one"});
@@ -183,20 +183,20 @@ TEST_F(EngineStop, ACancelledJobCountsAfterARestartUntilItsWorkerLetsGo) {
   push({.queue = "keyed", .key = "a"});
   const leased_job of_one = e().lease({.queues = {"one"}}).get()->front();
   const leased_job of_key = e().lease({.queues = {"keyed"}}).get()->front();
-  ASSERT_TRUE(e().cancel(of_one.it->id).get());
-  ASSERT_TRUE(e().cancel(of_key.it->id).get());
+  ASSERT_TRUE(e().cancel(of_one.job->id).get());
+  ASSERT_TRUE(e().cancel(of_key.job->id).get());
   reopen();
   EXPECT_EQ(code_of(e().lease({.queues = {"one", "keyed"}}, at_once()).get()),
             error_code::timed_out);
-  EXPECT_TRUE(e().extend(of_one.ref())->cancelled) << "its worker learns of it";
+  EXPECT_TRUE(e().extend(of_one.ref())->cancelled) << "extend reports the cancel to its worker";
   EXPECT_TRUE(ack(of_one));
   EXPECT_TRUE(e().lease({.queues = {"one"}}).get());
   EXPECT_TRUE(ack(of_key));
   EXPECT_TRUE(e().lease({.queues = {"keyed"}}).get());
-  EXPECT_EQ(state(of_one.it->id), job_state::cancelled);
+  EXPECT_EQ(state(of_one.job->id), job_state::cancelled);
 }
 
-TEST_F(EngineStop, TheDurationAndTheProgressOfALeaseOutliveARestart) {
+TEST_F(EngineStop, TheDurationAndTheProgressOfALeaseSurviveARestart) {
   const job_id id = push({.lease_for = 10s});
   const leased_job l = e().lease({.queues = {"default"}, .lease_for = 30s}).get()->front();
   ASSERT_TRUE(e().report(l.ref(), {.percent = 40, .text = "half"}));
@@ -208,11 +208,11 @@ TEST_F(EngineStop, TheDurationAndTheProgressOfALeaseOutliveARestart) {
   EXPECT_TRUE(ack(l));
 }
 
-TEST_F(EngineStop, ASavedLeaseIsForgottenBeforeItsJobChanges) {
+TEST_F(EngineStop, ASavedLeaseIsDeletedBeforeItsJobChanges) {
   push();
   const leased_job l = take();
   e().stop();
-  it.reset();
+  engine_.reset();
   drive.fails(error_code::io_error);
   open();
   settle();
@@ -220,13 +220,13 @@ TEST_F(EngineStop, ASavedLeaseIsForgottenBeforeItsJobChanges) {
   // Before the probe: this commit is the first that succeeds.
   ASSERT_TRUE(fail(l, {.type = "io", .retry_in = 1ms}));
   advance(1ms);
-  ASSERT_EQ(state(l.it->id), job_state::ready);
+  ASSERT_EQ(state(l.job->id), job_state::ready);
   crash();
-  EXPECT_EQ(counts().running, 0U) << "a saved lease came back though its job had changed";
-  EXPECT_EQ(take().it->id, l.it->id);
+  EXPECT_EQ(counts().running, 0U) << "a saved lease was restored although its job had changed";
+  EXPECT_EQ(take().job->id, l.job->id);
 }
 
-TEST_F(EngineStop, ATimeLimitHoldsAcrossARestart) {
+TEST_F(EngineStop, ATimeLimitAppliesAcrossARestart) {
   const job_id id = push({.retry = {.first = 1h}, .lease_for = 10s, .time_limit = 15s});
   const leased_job l = take();
   advance(8s);
@@ -239,7 +239,7 @@ TEST_F(EngineStop, ATimeLimitHoldsAcrossARestart) {
   EXPECT_EQ(get(id).errors.at(0).type, "time_limit");
 }
 
-TEST_F(EngineStop, SavedLeasesAreForgottenOnceTheyWereTakenUp) {
+TEST_F(EngineStop, SavedLeasesAreDeletedAfterTheirRestore) {
   push();
   const leased_job l = take();
   reopen();
@@ -247,14 +247,14 @@ TEST_F(EngineStop, SavedLeasesAreForgottenOnceTheyWereTakenUp) {
   settle();
   crash();
   EXPECT_EQ(counts().running, 0U);
-  EXPECT_EQ(take().it->id, l.it->id);
+  EXPECT_EQ(take().job->id, l.job->id);
 }
 
-TEST_F(EngineStop, SavedLeasesThatCouldNotBeForgottenAtOnceAreForgottenLater) {
+TEST_F(EngineStop, SavedLeasesThatCouldNotBeDeletedAreDeletedLater) {
   push();
   const leased_job l = take();
   e().stop();
-  it.reset();
+  engine_.reset();
   drive.fails(error_code::io_error);
   open();
   settle();
@@ -263,7 +263,7 @@ TEST_F(EngineStop, SavedLeasesThatCouldNotBeForgottenAtOnceAreForgottenLater) {
   EXPECT_TRUE(e().release(l.ref()).get());
   crash();
   EXPECT_EQ(counts().running, 0U);
-  EXPECT_EQ(take().it->id, l.it->id);
+  EXPECT_EQ(take().job->id, l.job->id);
 }
 
 TEST_F(EngineStop, ALeaseThatEndedBeforeTheStopIsNotSaved) {
@@ -273,11 +273,11 @@ TEST_F(EngineStop, ALeaseThatEndedBeforeTheStopIsNotSaved) {
   EXPECT_TRUE(ack(leased[1]));
   reopen();
   EXPECT_EQ(counts().running, 0U);
-  EXPECT_EQ(take().it->id, leased[0].it->id);
+  EXPECT_EQ(take().job->id, leased[0].job->id);
   EXPECT_EQ(code_of(ack(leased[1])), error_code::lease_lost);
 }
 
-TEST_F(EngineStop, AfterACrashWhatWasRunningIsReadyAtOnce) {
+TEST_F(EngineStop, AfterACrashRunningJobsAreReadyAtOnce) {
   const ids all = push_some(3);
   const auto leased = lease(2);
   settle();
@@ -288,7 +288,7 @@ TEST_F(EngineStop, AfterACrashWhatWasRunningIsReadyAtOnce) {
   EXPECT_EQ(drain(), all);
 }
 
-TEST_F(EngineStop, EverythingThatWasAcknowledgedIsThereAfterACrash) {
+TEST_F(EngineStop, EveryAcknowledgedJobSurvivesACrash) {
   configure({.keep_done = 1h});
   const job_id ready = push({.priority = 3, .metadata = "{}"});
   const job_id scheduled = push({.run_at = time.now() + 5s});
@@ -307,19 +307,19 @@ TEST_F(EngineStop, EverythingThatWasAcknowledgedIsThereAfterACrash) {
   EXPECT_EQ(counts().ready, 3U);
 }
 
-TEST_F(EngineStop, WhatBecameDueMeanwhileIsReadyOrGone) {
+TEST_F(EngineStop, JobsThatBecameDueMeanwhileAreReadyOrDeleted) {
   const job_id later = push({.run_at = time.now() + 5s});
   const job_id done = push({.keep_for = 5s});
   ASSERT_TRUE(ack(take()));
   e().stop();
-  it.reset();
+  engine_.reset();
   time.advance(10s);
   open();
-  EXPECT_EQ(e().lease({}).get()->front().it->id, later);
+  EXPECT_EQ(e().lease({}).get()->front().job->id, later);
   EXPECT_FALSE(has(done));
 }
 
-TEST_F(EngineStop, IdsAndKeysAreNeverUsedAgain) {
+TEST_F(EngineStop, IdsAndKeysAreNeverReused) {
   std::set<job_id> seen;
   for (int life = 0; life < 6; ++life) {
     for (const job_id id : push_some(3)) EXPECT_TRUE(seen.insert(id).second);
@@ -333,22 +333,22 @@ TEST_F(EngineStop, IdsAndKeysAreNeverUsedAgain) {
   EXPECT_EQ(*seen.begin(), 1U);
 }
 
-TEST_F(EngineStop, UniqueKeysOutliveTheProcess) {
+TEST_F(EngineStop, UniqueKeysSurviveARestart) {
   const job_spec spec{.kind = "k", .unique = {.key = "a"}};
   const job_id id = push(spec);
   crash();
   EXPECT_EQ(try_push(spec)->id, id);
-  EXPECT_EQ(try_push(spec)->what, push_receipt::fate::duplicate);
+  EXPECT_EQ(try_push(spec)->outcome, push_receipt::fate::duplicate);
 }
 
-TEST_F(EngineStop, AStopOnADiskThatFailsEndsAndLosesNothingThatWasAcknowledged) {
+TEST_F(EngineStop, AStopOnAFailingDiskLosesNoAcknowledgedJob) {
   const ids all = push_some(3);
   const leased_job l = take();
   drive.fails(error_code::io_error);
   auto acked = e().ack(l.ref());
   EXPECT_EQ(code_of(acked.get()), error_code::io_error);
   e().stop();
-  it.reset();
+  engine_.reset();
   drive.works();
   open();
   EXPECT_EQ(drain(), all);

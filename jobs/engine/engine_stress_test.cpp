@@ -1,6 +1,6 @@
-// Many threads at once: producers, workers that ack, fail, give back and forget, people who cancel,
-// remove, purge and configure, and a disk that fails now and then. At the end every push that was
-// acknowledged is accounted for exactly once.
+// Many threads at once: producers; workers that ack, fail, release and abandon; users that cancel,
+// remove, purge and configure; and a disk that fails now and then. At the end every acknowledged
+// push must be accounted for exactly once.
 
 #include <gtest/gtest.h>
 
@@ -14,11 +14,10 @@
 namespace sluice::jobs::testing::engine_stress_test {
 namespace {
 
-// What the threads were told. Everything that has ended is kept, so that the store says in the end
-// what became of it, unless somebody removed it.
+// The replies that the threads got. All ended jobs are kept, so that the store can confirm each end
+// at the end of the test, unless the job was removed.
 struct ledger {
-  // A job with a key, from when its worker had it until that acked it, by a count of all such
-  // moments.
+  // The interval in which a job with a key was leased, in ticks of one counter.
   struct run {
     job_id id = 0;
     std::uint64_t began = 0;
@@ -48,7 +47,7 @@ class EngineStress : public ::testing::Test {
     o.window_bytes_max = 20'000;
     o.staged_bytes_max = 4000;
     o.probe_every = 2ms;
-    it = std::move(engine::open(make_memory_store(drive.on(contents)), o)).value();
+    engine_ = std::move(engine::open(make_memory_store(drive.on(contents)), o)).value();
     for (const char* const q : queues) {
       const bool blocks = *q == 'a';
       queue_patch patch;
@@ -58,27 +57,27 @@ class EngineStress : public ::testing::Test {
                                     : overflow::reject;
       patch.keep_done = std::chrono::hours(1);
       patch.lease_for = milliseconds(20);
-      ASSERT_TRUE(it->configure(q, patch).get());
+      ASSERT_TRUE(engine_->configure(q, patch).get());
     }
   }
   void fail_sometimes(random dice) {
-    // The function is copied for every commit: what it remembers is beside it.
+    // The function is copied for every commit: its state is stored beside it.
     struct state {
       random dice;
       int n;
     };
-    const auto mine = std::make_shared<state>(state{dice, 0});
-    drive.fails_when([mine](const batch&) -> std::optional<error> {
-      if (++mine->n % 8 != 0 || mine->dice.below(4) != 0) return std::nullopt;
-      return error{mine->dice.below(2) == 0 ? error_code::io_error : error_code::disk_full,
+    const auto faults = std::make_shared<state>(state{dice, 0});
+    drive.fails_when([faults](const transaction&) -> std::optional<error> {
+      if (++faults->n % 8 != 0 || faults->dice.below(4) != 0) return std::nullopt;
+      return error{faults->dice.below(2) == 0 ? error_code::io_error : error_code::disk_full,
                    "now and then"};
     });
   }
 
   void produce(random dice) {
     for (std::size_t i = 0; i < pushes_of_each; ++i) {
-      // After a commit that failed pushes are refused until a probe has worked.
-      sluice::testing::eventually([&] { return it->health().takes_pushes; });
+      // After a failed commit pushes are rejected until a probe has succeeded.
+      sluice::testing::eventually([&] { return engine_->health().takes_pushes; });
       job_spec s;
       s.queue = queues[dice.below(queues.size())];
       s.kind = "k";
@@ -99,13 +98,13 @@ class EngineStress : public ::testing::Test {
       } else if (dice.below(5) == 0) {
         const std::vector<job_spec> both(2, s);
         const bulk mode = dice.below(2) == 0 ? bulk::each : bulk::all_or_nothing;
-        for (auto& r : it->push_many(both, mode, deadline::after(50ms)).get()) note(r);
+        for (auto& r : engine_->push_many(both, mode, deadline::after(50ms)).get()) note(r);
       } else {
-        note(it->push(std::move(s), deadline::after(50ms)).get());
+        note(engine_->push(std::move(s), deadline::after(50ms)).get());
       }
     }
   }
-  // Two steps and what is called in the end: whatever becomes of them, all are let go in the end.
+  // Two steps and callbacks: all of them are released in the end.
   void push_batch(job_spec s, random& dice) {
     s.unique = {};
     batch_spec b;
@@ -116,15 +115,15 @@ class EngineStress : public ::testing::Test {
     b.jobs.push_back(s);
     b.on_end = job_spec{.queue = queues[dice.below(queues.size())], .kind = "callback"};
     b.on_end->retry = {.attempts_max = 50, .first = milliseconds(1), .factor = 1.0};
-    const auto pushed = it->push_batch(std::move(b), deadline::after(50ms)).get();
+    const auto pushed = engine_->push_batch(std::move(b), deadline::after(50ms)).get();
     if (!pushed) return;
     for (const job_id id : {pushed->jobs[0], pushed->jobs[1], pushed->on_end}) {
       note(push_receipt{id, push_receipt::fate::accepted});
     }
-    told.with([&](ledger& l) { l.batches.push_back(*pushed); });
+    results.with([&](ledger& l) { l.batches.push_back(*pushed); });
   }
   job_id some_job(random& dice) {
-    return told.with([&](ledger& l) {
+    return results.with([&](ledger& l) {
       if (l.accepted.empty()) return job_id{1};
       const auto at =
           l.accepted.lower_bound(dice.below(static_cast<std::uint32_t>(*l.accepted.rbegin() + 1)));
@@ -132,15 +131,15 @@ class EngineStress : public ::testing::Test {
     });
   }
   void note(const result<push_receipt>& r) {
-    if (!r || r->what != push_receipt::fate::accepted) return;
-    told.with([&](ledger& l) { EXPECT_TRUE(l.accepted.insert(r->id).second) << r->id; });
+    if (!r || r->outcome != push_receipt::fate::accepted) return;
+    results.with([&](ledger& l) { EXPECT_TRUE(l.accepted.insert(r->id).second) << r->id; });
   }
 
   void work(random dice, std::stop_token stop) {
     while (!stop.stop_requested()) {
-      lease_request what{.queues = {"a", "b", "c"}, .max = 1 + dice.below(4), .worker = "w"};
-      std::swap(what.queues[0], what.queues[dice.below(3)]);
-      auto leased = it->lease(what, {deadline::after(20ms), stop}).get();
+      lease_request request{.queues = {"a", "b", "c"}, .max = 1 + dice.below(4), .worker = "w"};
+      std::swap(request.queues[0], request.queues[dice.below(3)]);
+      auto leased = engine_->lease(request, {deadline::after(20ms), stop}).get();
       if (!leased) continue;
       for (const leased_job& l : *leased) {
         stress.did();
@@ -149,36 +148,36 @@ class EngineStress : public ::testing::Test {
     }
   }
   std::uint64_t moment() {
-    return told.with([](ledger& l) { return ++l.moments; });
+    return results.with([](ledger& l) { return ++l.moments; });
   }
   void handle(const leased_job& l, random& dice) {
-    ledger::run mine{l.it->id, moment(), 0};
+    ledger::run lease_run{l.job->id, moment(), 0};
     switch (dice.below(12)) {
       case 0:
-        (void)it->fail(l.ref(), {.type = "io", .for_good = dice.below(4) == 0}).get();
+        (void)engine_->fail(l.ref(), {.type = "io", .for_good = dice.below(4) == 0}).get();
         return;
       case 1:
-        (void)it->release(l.ref()).get();
+        (void)engine_->release(l.ref()).get();
         return;
       case 2:
-        (void)it->release(l.ref(), {.delay = milliseconds(1), .priority = 1}).get();
+        (void)engine_->release(l.ref(), {.delay = milliseconds(1), .priority = 1}).get();
         return;
       case 3:
-        return;  // forgotten: the lease runs out
+        return;  // abandoned: the lease expires
       case 4:
-        (void)it->extend(l.ref(), milliseconds(20));
+        (void)engine_->extend(l.ref(), milliseconds(20));
         break;
       default:
         break;
     }
     for (int tries = 0; tries < 20; ++tries) {
-      mine.ended = moment();
-      const auto acked = it->ack(l.ref(), payload{"1"}).get();
+      lease_run.ended = moment();
+      const auto acked = engine_->ack(l.ref(), payload{"1"}).get();
       if (acked) {
-        told.with([&](ledger& all) {
-          ++all.acked[l.it->id];
-          const job_spec& s = l.it->spec;
-          if (!s.key.empty()) all.runs[s.queue + "/" + s.key].push_back(mine);
+        results.with([&](ledger& all) {
+          ++all.acked[l.job->id];
+          const job_spec& s = l.job->spec;
+          if (!s.key.empty()) all.runs[s.queue + "/" + s.key].push_back(lease_run);
         });
         return;
       }
@@ -194,54 +193,54 @@ class EngineStress : public ::testing::Test {
         case 0:
         case 1:
         case 2:
-          if (it->cancel(id).get()) {
-            told.with([&](ledger& l) { l.cancelled.insert(id); });
+          if (engine_->cancel(id).get()) {
+            results.with([&](ledger& l) { l.cancelled.insert(id); });
           }
           break;
         case 3:
-          (void)it->retry(id).get();
+          (void)engine_->retry(id).get();
           break;
         case 4:
-          if (it->remove(id).get()) {
-            told.with([&](ledger& l) { l.removed.insert(id); });
+          if (engine_->remove(id).get()) {
+            results.with([&](ledger& l) { l.removed.insert(id); });
           }
           break;
         case 5:
           if (dice.below(10) == 0) {
-            const auto purged = it->purge(queues[dice.below(queues.size())]).get();
-            if (purged) told.with([&](ledger& l) { l.purged += *purged; });
+            const auto purged = engine_->purge(queues[dice.below(queues.size())]).get();
+            if (purged) results.with([&](ledger& l) { l.purged += *purged; });
             purge_failed = purge_failed || !purged;
           }
           break;
         case 6: {
           queue_patch patch;
           patch.capacity_jobs = 20 + dice.below(100);
-          (void)it->configure("a", patch).get();
+          (void)engine_->configure("a", patch).get();
           break;
         }
         case 7:
-          (void)it->configure("b", {.paused = true}).get();
-          while (!it->configure("b", {.paused = false}).get()) {
+          (void)engine_->configure("b", {.paused = true}).get();
+          while (!engine_->configure("b", {.paused = false}).get()) {
           }
           break;
         case 8:
-          (void)it->wait(id, deadline::after(1ms)).get();
+          (void)engine_->wait(id, deadline::after(1ms)).get();
           break;
         case 9: {
           std::stop_source gone;
-          auto waits = it->lease({.queues = {"nobody", "c"}}, gone.get_token());
+          auto waits = engine_->lease({.queues = {"nobody", "c"}}, gone.get_token());
           gone.request_stop();
           auto got = waits.get();
           if (got) {
-            for (const leased_job& l : *got) (void)it->release(l.ref()).get();
+            for (const leased_job& l : *got) (void)engine_->release(l.ref()).get();
           }
           break;
         }
         default:
-          (void)it->get(id).get();
-          (void)it->list({.queue = "a", .limit = 10}).get();
-          (void)it->queues();
-          (void)it->stats();
+          (void)engine_->get(id).get();
+          (void)engine_->list({.queue = "a", .limit = 10}).get();
+          (void)engine_->queues();
+          (void)engine_->stats();
           break;
       }
     }
@@ -249,20 +248,20 @@ class EngineStress : public ::testing::Test {
 
   std::map<job_id, job_state> list_all() {
     std::map<job_id, job_state> all;
-    list_request what{.limit = 1000};
+    list_request request{.limit = 1000};
     for (;;) {
-      auto page = it->list(what).get();
+      auto page = engine_->list(request).get();
       EXPECT_TRUE(page);
       if (!page) return all;
       for (const job& j : page->jobs) all.emplace(j.id, j.state);
       if (!page->cursor) return all;
-      what.after = *page->cursor;
+      request.after = *page->cursor;
     }
   }
 
-  // What is cancelled gives its place away while its worker still holds it.
+  // A cancelled job frees its key while it is still leased.
   void check_keys() {
-    told.with([&](ledger& l) {
+    results.with([&](ledger& l) {
       std::size_t looked_at = 0;
       for (auto& [key, runs] : l.runs) {
         std::erase_if(runs, [&](const ledger::run& r) { return l.cancelled.contains(r.id); });
@@ -279,8 +278,8 @@ class EngineStress : public ::testing::Test {
   void check_totals() {
     const std::map<job_id, job_state> there = list_all();
     std::map<std::string, queue_counts> counts;
-    for (const queue_info& q : it->queues()) counts[q.name] = q.counts;
-    told.with([&](ledger& l) {
+    for (const queue_info& q : engine_->queues()) counts[q.name] = q.counts;
+    results.with([&](ledger& l) {
       EXPECT_GT(l.accepted.size(), pushes_of_each / 2) << "too few for a stress";
       for (const auto& [id, state] : there) {
         EXPECT_TRUE(l.accepted.contains(id)) << "job " << id << " was never acknowledged";
@@ -290,16 +289,16 @@ class EngineStress : public ::testing::Test {
       }
       for (const auto& [id, times] : l.acked) {
         EXPECT_TRUE(l.accepted.contains(id));
-        // A cancelled job may be acked as well, and a retry lets it run anew.
+        // A cancelled job may also be acked, and a retry runs it again.
         EXPECT_TRUE(times == 1 || l.cancelled.contains(id)) << "job " << id << " " << times;
       }
       for (const batch_receipt& b : l.batches) {
-        const auto now = it->get_batch(b.id).get();
+        const auto now = engine_->get_batch(b.id).get();
         ASSERT_TRUE(now);
         EXPECT_TRUE(now->has_ended()) << "batch " << b.id;
         EXPECT_EQ(now->total, 2U);
       }
-      const std::uint64_t dropped = it->stats().dropped;
+      const std::uint64_t dropped = engine_->stats().dropped;
       if (!purge_failed) {
         EXPECT_EQ(l.accepted.size(), there.size() + l.removed.size() + l.purged + dropped)
             << "there " << there.size() << ", removed " << l.removed.size() << ", purged "
@@ -315,7 +314,7 @@ class EngineStress : public ::testing::Test {
     std::uint64_t sum = 0;
     for (const auto& [name, n] : sums) sum += n;
     EXPECT_EQ(sum, there.size());
-    const engine_stats s = it->stats();
+    const engine_stats s = engine_->stats();
     EXPECT_EQ(s.running, 0U);
     EXPECT_EQ(s.window_jobs, 0U);
     EXPECT_EQ(s.window_bytes, 0U);
@@ -325,9 +324,9 @@ class EngineStress : public ::testing::Test {
   sluice::testing::stress stress;
   disk drive;
   std::shared_ptr<memory_contents> contents = make_memory_contents();
-  std::unique_ptr<engine> it;
-  guarded<ledger> told;
-  atomic<bool> purge_failed{false};  // then it is not known how many it took
+  std::unique_ptr<engine> engine_;
+  guarded<ledger> results;
+  atomic<bool> purge_failed{false};  // then its count is unknown
 };
 
 TEST_F(EngineStress, EveryAcknowledgedPushIsAccountedForOnce) {
@@ -348,22 +347,23 @@ TEST_F(EngineStress, EveryAcknowledgedPushIsAccountedForOnce) {
       }
     }
     drive.works();
-    // What is left is worked off.
+    // Runs the remaining jobs.
     sluice::testing::eventually([&] {
-      const auto all = it->queues();
+      const auto all = engine_->queues();
       return std::ranges::all_of(all,
                                  [](const queue_info& q) { return q.counts.unfinished() == 0; });
     });
     stop.request_stop();
   }
-  sluice::testing::eventually([&] { return it->drained(deadline::after(1s)).get() == status::ok; });
-  EXPECT_GT(it->stats().commit_errors, 0U) << "or it shows nothing of a disk that fails";
+  sluice::testing::eventually(
+      [&] { return engine_->drained(deadline::after(1s)).get() == status::ok; });
+  EXPECT_GT(engine_->stats().commit_errors, 0U) << "otherwise no disk failure was tested";
   check_totals();
   check_keys();
-  it->stop();
+  engine_->stop();
 }
 
-// A stop in the middle of everything: each call is answered, and what was acknowledged is there.
+// Stops in the middle: each call is answered, and acknowledged jobs are stored.
 TEST_F(EngineStress, AStopInTheMiddleLosesNothing) {
   for (int life = 0; life < 5; ++life) {
     open(stress.generator(0).next() | 1);
@@ -374,7 +374,8 @@ TEST_F(EngineStress, AStopInTheMiddleLosesNothing) {
         random dice = stress.generator(100 * static_cast<std::uint64_t>(life) + i);
         for (;;) {
           stress.did();
-          const auto r = it->push({.queue = "d", .kind = "k", .priority = dice.below(3)}).get();
+          const auto r =
+              engine_->push({.queue = "d", .kind = "k", .priority = dice.below(3)}).get();
           note(r);
           if (!r && r.error().code == error_code::shutting_down) return;
         }
@@ -383,7 +384,7 @@ TEST_F(EngineStress, AStopInTheMiddleLosesNothing) {
     threads.emplace_back([this, life, token = stop.get_token()] {
       random dice = stress.generator(100 * static_cast<std::uint64_t>(life) + 50);
       while (!token.stop_requested()) {
-        auto leased = it->lease({.queues = {"d"}, .max = 3}, deadline::after(5ms)).get();
+        auto leased = engine_->lease({.queues = {"d"}, .max = 3}, deadline::after(5ms)).get();
         if (!leased) {
           if (leased.error().code == error_code::shutting_down) return;
           continue;
@@ -391,16 +392,16 @@ TEST_F(EngineStress, AStopInTheMiddleLosesNothing) {
         for (const leased_job& l : *leased) handle(l, dice);
       }
     });
-    const std::uint64_t enough = it->stats().pushed + 1000;
-    sluice::testing::eventually([&] { return it->stats().pushed >= enough; });
-    it->stop();
+    const std::uint64_t enough = engine_->stats().pushed + 1000;
+    sluice::testing::eventually([&] { return engine_->stats().pushed >= enough; });
+    engine_->stop();
     threads.clear();
-    it.reset();
+    engine_.reset();
   }
   open(1);
   std::set<job_id> there;
   for (const auto& [id, state] : list_all()) there.insert(id);
-  told.with([&](ledger& l) { EXPECT_EQ(there, l.accepted); });
+  results.with([&](ledger& l) { EXPECT_EQ(there, l.accepted); });
 }
 
 }  // namespace

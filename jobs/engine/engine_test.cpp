@@ -9,12 +9,12 @@ namespace {
 
 using Engine = engine_words;
 
-TEST_F(Engine, HandsOutWhatWasPushedAndForgetsWhatWasAcked) {
+TEST_F(Engine, LeasesPushedJobsAndDeletesAckedOnes) {
   const job_id id = push({.kind = "mail", .args = {"{}"}});
   const leased_job l = take();
-  EXPECT_EQ(l.it->id, id);
-  EXPECT_EQ(l.it->spec.kind, "mail");
-  EXPECT_EQ(l.it->spec.args.data, "{}");
+  EXPECT_EQ(l.job->id, id);
+  EXPECT_EQ(l.job->spec.kind, "mail");
+  EXPECT_EQ(l.job->spec.args.data, "{}");
   EXPECT_EQ(l.attempt, 1U);
   EXPECT_EQ(state(id), job_state::running);
   EXPECT_TRUE(ack(l));
@@ -25,10 +25,10 @@ TEST_F(Engine, HandsOutWhatWasPushedAndForgetsWhatWasAcked) {
 TEST_F(Engine, ALeaseWaitsForAPush) {
   auto waits = e().lease({});
   const job_id id = push();
-  EXPECT_EQ(waits.get()->front().it->id, id);
+  EXPECT_EQ(waits.get()->front().job->id, id);
 }
 
-TEST_F(Engine, GivesJobsByPriorityThenByArrival) {
+TEST_F(Engine, LeasesJobsByPriorityThenByArrival) {
   const job_id a = push({.priority = 0});
   const job_id b = push({.priority = 5});
   const job_id c = push({.priority = 0});
@@ -37,7 +37,7 @@ TEST_F(Engine, GivesJobsByPriorityThenByArrival) {
   EXPECT_EQ(drain(), (ids{b, f, a, c, d}));
 }
 
-TEST_F(Engine, RefusesAJobThatBreaksALimitAndSaysWhich) {
+TEST_F(Engine, RejectsAJobAboveALimitAndNamesTheLimit) {
   auto pushed = e().push({.kind = ""}).get();
   EXPECT_EQ(code_of(pushed), error_code::invalid);
   EXPECT_NE(pushed.error().message.find("kind"), std::string::npos);
@@ -45,7 +45,7 @@ TEST_F(Engine, RefusesAJobThatBreaksALimitAndSaysWhich) {
   EXPECT_TRUE(e().queues().empty());
 }
 
-TEST_F(Engine, ADelayedJobIsGivenWhenItsTimeHasComeAndNotBefore) {
+TEST_F(Engine, ADelayedJobIsLeasedWhenItIsDueAndNotBefore) {
   const job_id later = push({.run_at = time.now() + 10s});
   const job_id now = push();
   EXPECT_EQ(state(later), job_state::scheduled);
@@ -58,7 +58,7 @@ TEST_F(Engine, ADelayedJobIsGivenWhenItsTimeHasComeAndNotBefore) {
   EXPECT_EQ(ids_of(waits.get().value()), ids{later});
 }
 
-TEST_F(Engine, AJobOfThePastIsReadyAtOnce) {
+TEST_F(Engine, AJobScheduledInThePastIsReadyAtOnce) {
   EXPECT_EQ(state(push({.run_at = time.now() - 1s})), job_state::ready);
 }
 
@@ -80,19 +80,19 @@ TEST_F(Engine, MoreDueJobsThanAPageAllBecomeReady) {
 
 // Leasing.
 
-TEST_F(Engine, ALeaseLooksThroughItsQueuesInOrder) {
+TEST_F(Engine, AStrictLeaseTriesItsQueuesInOrder) {
   const job_id low = push({.queue = "low", .priority = 9});
   const job_id high = push({.queue = "high"});
   auto leased = try_lease({.queues = {"high", "low"}, .max = 10});
   EXPECT_EQ(ids_of(*leased), (ids{high, low}));
 }
 
-TEST_F(Engine, ALeaseThatMayNotWaitSaysThatThereIsNothing) {
+TEST_F(Engine, ALeaseThatMayNotWaitTimesOutIfNoJobIsReady) {
   EXPECT_EQ(code_of(try_lease()), error_code::timed_out);
-  EXPECT_TRUE(e().queues().empty()) << "asking makes no queue";
+  EXPECT_TRUE(e().queues().empty()) << "a lease creates no queue";
 }
 
-TEST_F(Engine, WaitingLeasesAreServedInTheOrderTheyCame) {
+TEST_F(Engine, WaitingLeasesAreServedInOrderOfArrival) {
   auto first = e().lease({});
   auto second = e().lease({.max = 5});
   auto third = e().lease({});
@@ -115,17 +115,17 @@ TEST_F(Engine, AWaitingLeaseEndsAtItsDeadline) {
   EXPECT_EQ(code_of(waits.get()), error_code::timed_out);
   EXPECT_EQ(e().stats().waiting_leases, 0U);
   const job_id id = push();
-  EXPECT_EQ(state(id), job_state::ready) << "nobody took it";
+  EXPECT_EQ(state(id), job_state::ready) << "it is not leased";
 }
 
-TEST_F(Engine, AWaitingLeaseEndsWhenAskedToStop) {
+TEST_F(Engine, AWaitingLeaseEndsOnAStopRequest) {
   std::stop_source stop;
   auto waits = e().lease({.queues = {"a", "b"}}, stop.get_token());
   stop.request_stop();
   EXPECT_EQ(code_of(waits.get()), error_code::stopped);
   push();
   auto late = e().lease({}, stop.get_token());
-  EXPECT_EQ(code_of(late.get()), error_code::stopped) << "a stop wins over a job that is there";
+  EXPECT_EQ(code_of(late.get()), error_code::stopped) << "a stop has precedence over a ready job";
 }
 
 TEST_F(Engine, CancellingTheFutureOfALeaseEndsItsWait) {
@@ -136,20 +136,20 @@ TEST_F(Engine, CancellingTheFutureOfALeaseEndsItsWait) {
   EXPECT_EQ(state(id), job_state::ready);
 }
 
-TEST_F(Engine, ALeaseIsServedByWhicheverOfItsQueuesHasAJobFirst) {
+TEST_F(Engine, ALeaseGetsTheFirstJobThatArrivesInAnyOfItsQueues) {
   auto waits = e().lease({.queues = {"a", "b", "c"}});
   const job_id id = push({.queue = "b"});
   EXPECT_EQ(ids_of(waits.get().value()), ids{id});
-  EXPECT_EQ(e().queues().size(), 1U) << "those that were only waited for are gone";
+  EXPECT_EQ(e().queues().size(), 1U) << "queues with only waiting calls are deleted";
 }
 
-TEST_F(Engine, OneCallGetsNoMoreThanLeaseMax) {
+TEST_F(Engine, OneCallLeasesAtMostLeaseMaxJobs) {
   options.lease_max = 3;
   push_some(5);
   EXPECT_EQ(lease(100).size(), 3U);
 }
 
-TEST_F(Engine, ALeaseMustMakeSense) {
+TEST_F(Engine, AnInvalidLeaseIsRejected) {
   EXPECT_EQ(code_of(try_lease({.queues = {}})), error_code::invalid);
   EXPECT_EQ(code_of(try_lease({.queues = {"a b"}})), error_code::invalid);
   EXPECT_EQ(code_of(try_lease({.max = 0})), error_code::invalid);
@@ -159,7 +159,7 @@ TEST_F(Engine, ALeaseMustMakeSense) {
             error_code::too_large);
 }
 
-TEST_F(Engine, NoMoreRunThanRunningMax) {
+TEST_F(Engine, AtMostRunningMaxJobsRun) {
   options.running_max = 2;
   push_some(3);
   const auto leased = lease(5);
@@ -169,8 +169,8 @@ TEST_F(Engine, NoMoreRunThanRunningMax) {
   EXPECT_EQ(lease(5).size(), 1U);
 }
 
-// Whoever waits for a job of another queue has waited for running_max as well.
-TEST_F(Engine, AnEndOfALeaseServesThoseWhoWaitedForRunningMaxInAnyQueue) {
+// Leases waiting for a job of another queue are blocked by running_max as well.
+TEST_F(Engine, AnEndedLeaseServesCallsBlockedByRunningMaxInAnyQueue) {
   options.running_max = 1;
   push({.queue = "a"});
   auto waits = e().lease({.queues = {"b"}});
@@ -182,7 +182,7 @@ TEST_F(Engine, AnEndOfALeaseServesThoseWhoWaitedForRunningMaxInAnyQueue) {
   EXPECT_EQ(ids_of(waits.get().value()), ids{id});
 }
 
-TEST_F(Engine, GivingACancelledJobBackServesThoseWhoWaitedForRunningMax) {
+TEST_F(Engine, ReleasingACancelledJobServesCallsBlockedByRunningMax) {
   options.running_max = 1;
   const job_id first = push({.queue = "a"});
   auto waits = e().lease({.queues = {"b"}});
@@ -193,7 +193,7 @@ TEST_F(Engine, GivingACancelledJobBackServesThoseWhoWaitedForRunningMax) {
   EXPECT_EQ(waits.get()->size(), 1U);
 }
 
-TEST_F(Engine, NoMoreCallsWaitThanWaitingMax) {
+TEST_F(Engine, AtMostWaitingMaxCallsWait) {
   options.waiting_max = 2;
   auto one = e().lease({});
   auto two = e().lease({});
@@ -205,7 +205,7 @@ TEST_F(Engine, NoMoreCallsWaitThanWaitingMax) {
 
 // Queues.
 
-TEST_F(Engine, APausedQueueTakesPushesAndGivesNothing) {
+TEST_F(Engine, APausedQueueAcceptsPushesAndLeasesNothing) {
   configure({.paused = true});
   const job_id id = push();
   EXPECT_TRUE(is_empty());
@@ -216,7 +216,7 @@ TEST_F(Engine, APausedQueueTakesPushesAndGivesNothing) {
   EXPECT_EQ(ids_of(waits.get().value()), ids{id});
 }
 
-TEST_F(Engine, ConfigureChangesOnlyWhatIsSetAndMakesTheQueue) {
+TEST_F(Engine, ConfigureChangesOnlySetOptionsAndCreatesTheQueue) {
   auto first = e().configure("mail", {.capacity_jobs = 5}).get();
   ASSERT_TRUE(first);
   EXPECT_EQ(first->name, "mail");
@@ -229,7 +229,7 @@ TEST_F(Engine, ConfigureChangesOnlyWhatIsSetAndMakesTheQueue) {
   EXPECT_EQ(e().queue("mail")->options, info->options);
 }
 
-TEST_F(Engine, ConfigureRefusesWhatMakesNoSense) {
+TEST_F(Engine, ConfigureRejectsInvalidOptions) {
   EXPECT_EQ(code_of(e().configure("q", {.capacity_jobs = 0}).get()), error_code::invalid);
   EXPECT_EQ(code_of(e().configure("q", {.when_full = overflow::caller_runs}).get()),
             error_code::invalid);
@@ -237,7 +237,7 @@ TEST_F(Engine, ConfigureRefusesWhatMakesNoSense) {
   EXPECT_TRUE(e().queues().empty());
 }
 
-TEST_F(Engine, ThereAreNoMoreQueuesThanQueuesMax) {
+TEST_F(Engine, AtMostQueuesMaxQueuesExist) {
   options.queues_max = 2;
   push({.queue = "a"});
   push({.queue = "b"});
@@ -247,33 +247,33 @@ TEST_F(Engine, ThereAreNoMoreQueuesThanQueuesMax) {
   EXPECT_EQ(code_of(e().queue("c")), error_code::not_found);
 }
 
-TEST_F(Engine, QueuesThatAreOnlyWaitedForAreCountedApart) {
+TEST_F(Engine, QueuesWithOnlyWaitingCallsAreLimitedSeparately) {
   options.queues_max = 2;
   push({.queue = "a"});
   auto waits = e().lease({.queues = {"c", "d"}});
   const auto refused = e().lease({.queues = {"e"}}).get();
   EXPECT_EQ(code_of(refused), error_code::overloaded);
   EXPECT_NE(refused.error().message.find("use fewer queue names"), std::string::npos);
-  EXPECT_FALSE(try_push({.queue = "c", .kind = std::string(1000, 'k')})) << "leaves no trace";
+  EXPECT_FALSE(try_push({.queue = "c", .kind = std::string(1000, 'k')})) << "creates no queue";
   push({.queue = "b"});
   EXPECT_EQ(code_of(try_push({.queue = "c"})), error_code::overloaded);
   waits.cancel();
   EXPECT_FALSE(waits.get());
   auto again = e().lease({.queues = {"e", "f"}});
   settle();
-  EXPECT_FALSE(again.is_ready()) << "those of the wait that ended are free again";
+  EXPECT_FALSE(again.is_ready()) << "the queues of the ended wait are free again";
 }
 
-TEST_F(Engine, AQueueThatIsWaitedForCanBePushedTo) {
+TEST_F(Engine, AQueueWithOnlyWaitingCallsAcceptsPushes) {
   options.queues_max = 1;
   auto waits = e().lease({.queues = {"a"}});
   const job_id id = push({.queue = "a"});
-  EXPECT_EQ(waits.get()->front().it->id, id);
+  EXPECT_EQ(waits.get()->front().job->id, id);
   EXPECT_EQ(code_of(try_push({.queue = "b"})), error_code::overloaded);
 }
 
-// Names that only ever stood in requests that were refused must not fill the table up.
-TEST_F(Engine, ARefusedRequestLeavesNoQueueBehind) {
+// Names in rejected requests must not fill the table.
+TEST_F(Engine, ARejectedRequestCreatesNoQueue) {
   options.queues_max = 1;
   const std::vector<job_spec> one_is_bad = {{.queue = "a", .kind = "k"},
                                             {.queue = "a", .kind = ""}};
@@ -288,7 +288,7 @@ TEST_F(Engine, ARefusedRequestLeavesNoQueueBehind) {
 
 // Reading.
 
-TEST_F(Engine, AListGoesOnWhereItsCursorSays) {
+TEST_F(Engine, AListContinuesAtItsCursor) {
   const ids all = push_some(5);
   auto first = e().list({.limit = 2}).get();
   EXPECT_EQ(first->jobs.size(), 2U);
@@ -302,7 +302,7 @@ TEST_F(Engine, AListGoesOnWhereItsCursorSays) {
   EXPECT_TRUE(e().list({.queue = "nobody"}).get()->jobs.empty());
 }
 
-TEST_F(Engine, AListTellsRunningJobsFromReadyOnes) {
+TEST_F(Engine, AListDistinguishesRunningFromReadyJobs) {
   const ids all = push_some(5, {.args = {"123"}});
   const auto leased = lease(2);
   const auto in_state = [&](job_state s) {
@@ -319,7 +319,7 @@ TEST_F(Engine, AListTellsRunningJobsFromReadyOnes) {
   EXPECT_EQ(list_all({.state = job_state::running, .kind = "other"}).size(), 0U);
 }
 
-TEST_F(Engine, AListOfRunningJobsHasArgsThatAreOnDiskOnly) {
+TEST_F(Engine, AListOfRunningJobsContainsArgsFromDisk) {
   options.window_bytes_max = 1000;
   const std::string args(5000, 'x');
   push({.args = {args, content_type::bytes}});
@@ -327,7 +327,7 @@ TEST_F(Engine, AListOfRunningJobsHasArgsThatAreOnDiskOnly) {
   EXPECT_EQ(list_all({.state = job_state::running}).at(0).spec.args.data, args);
 }
 
-TEST_F(Engine, CountsWhatItDid) {
+TEST_F(Engine, CountsItsOperations) {
   push_some(3);
   const auto leased = lease(3);
   EXPECT_TRUE(ack(leased[0]));

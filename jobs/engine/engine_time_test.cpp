@@ -1,5 +1,5 @@
-// Time: nothing happens early, and an event that is due before the end of a wait wins over it, also
-// when both are seen late. docs/concepts/time.md has the rule.
+// Time: nothing happens early. An event that is due before a deadline precedes it, even if the
+// engine sees both late (docs/concepts/time.md).
 
 #include <gtest/gtest.h>
 
@@ -16,8 +16,8 @@ class EngineTime : public engine_words {
     return deadline::after(from_now, time.timers());
   }
   future<leased> begin_lease(std::chrono::nanoseconds wait) { return e().lease({}, until(wait)); }
-  // All of it at once: the engine sees the events and the deadlines only when all of them have
-  // come.
+  // Advances the clock in one step: the engine sees the events and the deadlines when all of them
+  // have passed.
   void jump(std::chrono::nanoseconds by) { advance(by); }
 
   job_id push_delayed(std::chrono::nanoseconds by) { return push({.run_at = time.after(by)}); }
@@ -31,15 +31,17 @@ class EngineTime : public engine_words {
     s.retry = {.attempts_max = 1};
     return s;
   }
-  void expect_given(future<leased>& to, job_id id) {
-    const leased got = to.get();
+  void expect_given(future<leased>& reply, job_id id) {
+    const leased got = reply.get();
     ASSERT_TRUE(got) << got.error().message;
     EXPECT_EQ(ids_of(*got), ids{id});
   }
-  void expect_timed_out(future<leased>& to) { EXPECT_EQ(code_of(to.get()), error_code::timed_out); }
+  void expect_timed_out(future<leased>& reply) {
+    EXPECT_EQ(code_of(reply.get()), error_code::timed_out);
+  }
 };
 
-// Never early.
+// No early events.
 
 TEST_F(EngineTime, ADelayedJobIsNotReadyBeforeItsTime) {
   (void)e();
@@ -77,18 +79,18 @@ TEST_F(EngineTime, ARetryIsNotReadyBeforeItsTime) {
   EXPECT_EQ(drain(), ids{id});
 }
 
-TEST_F(EngineTime, TheEndOfALeaseIsNotReportedTooEarly) {
+TEST_F(EngineTime, ALeaseDoesNotExpireEarly) {
   advance(300us);
   push({.lease_for = 2s});
   const leased_job l = take();
   const unix_time end = time.after(2s);
   EXPECT_EQ(l.until, end);
-  EXPECT_EQ(e().lease_of(l.it->id)->until, end);
+  EXPECT_EQ(e().lease_of(l.job->id)->until, end);
   advance(100us);
   EXPECT_EQ(e().extend(l.ref())->until, time.after(2s));
 }
 
-TEST_F(EngineTime, ALeaseThatIsSavedDoesNotEndSooner) {
+TEST_F(EngineTime, ASavedLeaseDoesNotExpireEarlier) {
   advance(300us);
   push({.lease_for = 2s});
   const leased_job l = take();
@@ -97,7 +99,7 @@ TEST_F(EngineTime, ALeaseThatIsSavedDoesNotEndSooner) {
   EXPECT_TRUE(e().extend(l.ref()));
 }
 
-TEST_F(EngineTime, AKeysRateIsKeptToTheNanosecond) {
+TEST_F(EngineTime, TheRateOfAKeyIsExactToTheNanosecond) {
   configure({.key_rate = 10, .key_burst = 1});
   for (int i = 0; i < 3; ++i) push({.key = "k"});
   advance(300us);
@@ -118,20 +120,20 @@ TEST_F(EngineTime, AWaitDoesNotEndBeforeItsDeadline) {
   expect_timed_out(waits);
 }
 
-// Events win over later deadlines.
+// Events precede later deadlines.
 
-TEST_F(EngineTime, ADelayedJobWinsOverALaterDeadline) {
+TEST_F(EngineTime, ADueJobPrecedesALaterDeadline) {
   for (const auto later : {0ns, 1ns, 1'000'000'000ns}) {
     const job_id id = push_delayed(2s);
     auto waits = begin_lease(2s + later);
     jump(10s);
     expect_given(waits, id);
     (void)e().cancel(id).get();
-    advance(60s);  // its lease ends
+    advance(60s);  // its lease expires
   }
 }
 
-TEST_F(EngineTime, ADeadlineWinsOverALaterJob) {
+TEST_F(EngineTime, ADeadlinePrecedesALaterJob) {
   const job_id id = push_delayed(2s);
   auto waits = begin_lease(2s - 1ns);
   jump(10s);
@@ -139,7 +141,7 @@ TEST_F(EngineTime, ADeadlineWinsOverALaterJob) {
   EXPECT_EQ(drain(), ids{id});
 }
 
-TEST_F(EngineTime, OfManyWaitsEachEndsInTheOrderOfTime) {
+TEST_F(EngineTime, WaitsEndInTheOrderOfTheirDeadlines) {
   const job_id first = push_delayed(2s);
   const job_id second = push_delayed(4s);
   auto too_short = begin_lease(1s);
@@ -153,7 +155,7 @@ TEST_F(EngineTime, OfManyWaitsEachEndsInTheOrderOfTime) {
   expect_timed_out(too_late);
 }
 
-TEST_F(EngineTime, ACallThatDoesNotWaitGetsAJobWhoseTimeHasCome) {
+TEST_F(EngineTime, ACallThatDoesNotWaitGetsADueJob) {
   const job_id id = push_delayed(2s);
   settle();
   time.advance(2s);
@@ -168,8 +170,8 @@ TEST_F(EngineTime, ACallThatDoesNotWaitEndsWhileLaterJobsBecomeDue) {
   settle();
   event answered;
   bool is_first = true;
-  drive.hold();
-  drive.fails_when([&](const batch&) -> std::optional<error> {
+  drive.block();
+  drive.fails_when([&](const transaction&) -> std::optional<error> {
     if (std::exchange(is_first, false)) {
       time.advance(1s);  // the second job becomes due while the first one is committed
     } else {
@@ -178,17 +180,17 @@ TEST_F(EngineTime, ACallThatDoesNotWaitEndsWhileLaterJobsBecomeDue) {
     return std::nullopt;
   });
   time.advance(1s);
-  drive.await_held();
+  drive.await_blocked();
   auto call = e().lease({}, at_once());
-  drive.let_go();
+  drive.unblock();
   sluice::testing::eventually([&] { return call.is_ready(); }, "the call to end");
   answered.set();
   expect_timed_out(call);
   drive.works();
-  settle();  // no commit uses the function above any more
+  settle();  // no later commit uses the function above
 }
 
-TEST_F(EngineTime, ARetryWinsOverALaterDeadline) {
+TEST_F(EngineTime, ARetryPrecedesALaterDeadline) {
   const job_id id = push(tried_twice(2s));
   ASSERT_TRUE(fail(take()));
   auto waits = begin_lease(2s);
@@ -196,7 +198,7 @@ TEST_F(EngineTime, ARetryWinsOverALaterDeadline) {
   expect_given(waits, id);
 }
 
-TEST_F(EngineTime, ALeaseThatEndsWinsOverALaterDeadline) {
+TEST_F(EngineTime, AnExpiringLeasePrecedesALaterDeadline) {
   job_spec s = tried_twice(0ms);
   s.lease_for = 1s;
   const job_id id = push(s);
@@ -218,17 +220,17 @@ TEST_F(EngineTime, AnExpiredJobsRetryIsCountedFromTheEndOfItsLease) {
   expect_given(waits, id);
 }
 
-TEST_F(EngineTime, ACancelledJobsLeaseThatEndsWinsOverALaterDeadline) {
+TEST_F(EngineTime, AnExpiringLeaseOfACancelledJobPrecedesALaterDeadline) {
   push({.lease_for = 1s, .key = "k"});
   const job_id next = push({.key = "k"});
   const leased_job l = take();
-  ASSERT_TRUE(e().cancel(l.it->id).get());
+  ASSERT_TRUE(e().cancel(l.job->id).get());
   auto waits = begin_lease(2s);
   jump(10s);
   expect_given(waits, next);
 }
 
-TEST_F(EngineTime, ARateWinsOverALaterDeadline) {
+TEST_F(EngineTime, ARatePrecedesALaterDeadline) {
   configure({.rate = 1, .rate_burst = 1});
   push();
   const job_id id = push();
@@ -238,7 +240,7 @@ TEST_F(EngineTime, ARateWinsOverALaterDeadline) {
   expect_given(waits, id);
 }
 
-TEST_F(EngineTime, AKeysRateWinsOverALaterDeadline) {
+TEST_F(EngineTime, TheRateOfAKeyPrecedesALaterDeadline) {
   configure({.key_rate = 1, .key_burst = 1});
   push({.key = "k"});
   const job_id id = push({.key = "k"});
@@ -249,7 +251,7 @@ TEST_F(EngineTime, AKeysRateWinsOverALaterDeadline) {
   expect_given(waits, id);
 }
 
-TEST_F(EngineTime, ThePauseOfAQueueThatEndsWinsOverALaterDeadline) {
+TEST_F(EngineTime, TheEndOfAPausePrecedesALaterDeadline) {
   const job_id id = push();
   ASSERT_TRUE(e().pause_for("default", 1s));
   auto waits = begin_lease(1s);
@@ -257,7 +259,7 @@ TEST_F(EngineTime, ThePauseOfAQueueThatEndsWinsOverALaterDeadline) {
   expect_given(waits, id);
 }
 
-TEST_F(EngineTime, ACronEntryWinsOverALaterDeadline) {
+TEST_F(EngineTime, ACronRunPrecedesALaterDeadline) {
   cron_spec every_minute;
   every_minute.name = "minute";
   every_minute.schedule = "* * * * *";
@@ -268,7 +270,7 @@ TEST_F(EngineTime, ACronEntryWinsOverALaterDeadline) {
   EXPECT_TRUE(waits.get());
 }
 
-TEST_F(EngineTime, RoomThatALeaseFreesWinsOverTheDeadlineOfAPush) {
+TEST_F(EngineTime, CapacityFreedByALeasePrecedesTheDeadlineOfAPush) {
   configure({.capacity_jobs = 1, .when_full = overflow::block});
   job_spec s = tried_once();
   s.lease_for = 1s;
@@ -282,7 +284,7 @@ TEST_F(EngineTime, RoomThatALeaseFreesWinsOverTheDeadlineOfAPush) {
   EXPECT_TRUE(waits.get());
 }
 
-TEST_F(EngineTime, TheEndOfAJobWinsOverTheDeadlineOfAWaitForIt) {
+TEST_F(EngineTime, TheEndOfAJobPrecedesTheDeadlineOfItsWaiter) {
   job_spec s = tried_once();
   s.lease_for = 1s;
   const job_id id = push(s);
@@ -297,15 +299,15 @@ TEST_F(EngineTime, TheEndOfAJobWinsOverTheDeadlineOfAWaitForIt) {
   EXPECT_EQ(ended->state, job_state::dead);
 }
 
-TEST_F(EngineTime, AnEventWinsOverTheDeadlineOfAWaitForEvents) {
+TEST_F(EngineTime, AnEventPrecedesTheDeadlineOfAWaitForEvents) {
   job_spec s = tried_once();
   s.lease_for = 2s;
   const job_id id = push(s);
   (void)take();
-  const event_request what{.types = {event_type::dead}};
-  auto too_short = e().events(what, until(2s - 1ns));
-  auto waits = e().events(what, until(2s));
-  auto waits_longer = e().events(what, until(3s));
+  const event_request request{.types = {event_type::dead}};
+  auto too_short = e().events(request, until(2s - 1ns));
+  auto waits = e().events(request, until(2s));
+  auto waits_longer = e().events(request, until(3s));
   settle();
   jump(10s);
   EXPECT_TRUE(too_short.get()->events.empty());
@@ -317,7 +319,7 @@ TEST_F(EngineTime, AnEventWinsOverTheDeadlineOfAWaitForEvents) {
   }
 }
 
-TEST_F(EngineTime, TheLastLeaseThatEndsWinsOverTheDeadlineOfDrained) {
+TEST_F(EngineTime, TheLastExpiringLeasePrecedesTheDeadlineOfDrained) {
   job_spec s = tried_once();
   s.lease_for = 1s;
   push(s);
@@ -329,9 +331,9 @@ TEST_F(EngineTime, TheLastLeaseThatEndsWinsOverTheDeadlineOfDrained) {
   EXPECT_EQ(waits.get(), status::ok);
 }
 
-// A store that fails does not keep a wait for ever.
+// A failing store does not delay deadlines forever.
 
-TEST_F(EngineTime, ADeadlineIsKeptWhenDueJobsCannotBeRead) {
+TEST_F(EngineTime, ADeadlineIsMetIfDueJobsCannotBeRead) {
   const job_id id = push_delayed(1s);
   auto waits = begin_lease(2s);
   settle();
@@ -343,7 +345,7 @@ TEST_F(EngineTime, ADeadlineIsKeptWhenDueJobsCannotBeRead) {
   EXPECT_EQ(drain(), ids{id});
 }
 
-TEST_F(EngineTime, ADeadlineIsKeptWhenDueJobsCannotBeStored) {
+TEST_F(EngineTime, ADeadlineIsMetIfDueJobsCannotBeStored) {
   const job_id id = push_delayed(1s);
   auto waits = begin_lease(2s);
   settle();

@@ -1,5 +1,5 @@
-// Jobs that wait for one another, under random calls, commits that fail and processes that end: the
-// rules by which they wait must hold after every few calls, and nothing may be left behind.
+// Jobs that wait for one another, under random calls, failing commits and crashes: the waiting
+// rules must hold after every few calls, and no job may remain held forever.
 //
 // SLUICE_SEED=n runs one seed, SLUICE_LONG=1 runs more of them.
 
@@ -32,7 +32,7 @@ class EngineWaitingModel : public engine_words {
     out_of_order.clear();
     batches.clear();
     last_id = 0;
-    it.reset();
+    engine_.reset();
     open();
     configure({.lease_for = 4s, .keep_done = roll(2) == 0 ? 0ms : 5000ms, .keep_dead = 30s});
     slots = 1 + static_cast<std::uint32_t>(roll(2));
@@ -44,7 +44,7 @@ class EngineWaitingModel : public engine_words {
     work_off();
     expect_nothing_is_left();
     expect_counts_add_up();
-    it.reset();
+    engine_.reset();
   }
 
   std::size_t roll(std::size_t below) { return dice.below(static_cast<std::uint32_t>(below)); }
@@ -133,9 +133,9 @@ class EngineWaitingModel : public engine_words {
     auto leased = try_lease({.max = 1 + roll(3)});
     if (!leased) return;
     for (leased_job& l : *leased) {
-      const job& j = *l.it;
-      // Those that came as they are and were never touched start in the order of their arrival; of
-      // several that may run at a time the more urgent one first.
+      const job& j = *l.job;
+      // Jobs without dependencies that were never changed start in order of arrival; if several may
+      // run at a time, by priority first.
       const bool is_plain = slots == 1 && !j.spec.key.empty() && j.spec.after.empty() &&
                             j.spec.run_at == unix_time{} && j.turn == j.id && j.attempts == 0;
       if (is_plain && j.spec.batch == 0 && !out_of_order.contains(j.id)) {
@@ -143,7 +143,7 @@ class EngineWaitingModel : public engine_words {
         EXPECT_LE(last, j.id) << "key " << j.spec.key;
         last = j.id;
       }
-      out_of_order.insert(j.id);  // a second start of it is of no order
+      out_of_order.insert(j.id);  // a second start has no defined order
       leases.push_back(std::move(l));
     }
   }
@@ -162,15 +162,15 @@ class EngineWaitingModel : public engine_words {
       case 1:
         return (void)e().release(l.ref(), {.delay = std::chrono::seconds(roll(3))}).get();
       case 2:
-        return;  // its lease runs out
+        return;  // its lease expires
       default:
         if (ack(l)) note_acked(l);
     }
   }
   void note_acked(const leased_job& l) {
-    const auto now = e().get(l.it->id).get();
+    const auto now = e().get(l.job->id).get();
     const bool was_cancelled = now && now->state != job_state::done;
-    if (!was_cancelled) ++acked[l.it->id];
+    if (!was_cancelled) ++acked[l.job->id];
   }
   void change_a_batch() {
     if (batches.empty()) return;
@@ -186,9 +186,9 @@ class EngineWaitingModel : public engine_words {
   }
   void several_in_one_commit() {
     settle();
-    drive.hold();
+    drive.block();
     auto before = begin_push({.queue = "elsewhere"});
-    drive.await_held();
+    drive.await_blocked();
     std::optional<leased_job> l;
     if (!leases.empty()) l = some_lease();
     std::optional<future<void_result>> ends;
@@ -198,7 +198,7 @@ class EngineWaitingModel : public engine_words {
     auto retried = e().retry(some_id());
     auto pushed = e().push(random_spec(), at_once());
     if (roll(2) == 0) time.advance(1s);
-    drive.let_go();
+    drive.unblock();
     note(before.get());
     if (ends && ends->get()) note_acked(*l);
     (void)cancelled.get();
@@ -235,7 +235,7 @@ class EngineWaitingModel : public engine_words {
     for (job& j : list_all({.limit = 1000})) all.emplace(j.id, std::move(j));
     return all;
   }
-  // Whether what a dependency waits for can still come, and has not.
+  // Returns whether a dependency can still be met and has not been.
   bool is_open(const dependency& d, const std::map<job_id, job>& all) {
     if (const auto at = all.find(d.on); at != all.end()) {
       const job_state s = at->second.state;
@@ -261,8 +261,9 @@ class EngineWaitingModel : public engine_words {
         for (const dependency& d : j.spec.after) {
           if (is_open(d, all)) open.emplace(d.on, d.when);
         }
-        // An end that came true once stays true, though the job was retried since.
-        EXPECT_LE(j.blockers, open.size()) << "job " << id << " waits for what cannot come";
+        // A met dependency stays met, even if its job was retried later.
+        EXPECT_LE(j.blockers, open.size())
+            << "job " << id << " waits for a dependency that cannot be met";
       }
       if (j.spec.key.empty()) continue;
       if (j.state == job_state::running) ++running[j.spec.key];
@@ -285,14 +286,14 @@ class EngineWaitingModel : public engine_words {
     for (const auto& [id, times] : acked) EXPECT_EQ(times, 1) << "job " << id << " was done twice";
   }
 
-  // Closes what is open, and lets all run that can.
+  // Closes open batches and runs all jobs that can run.
   void work_off() {
     for (const batch_receipt& b : batches) (void)e().close_batch(b.id).get();
     for (const leased_job& l : leases) {
       if (ack(l)) note_acked(l);
     }
     leases.clear();
-    for (int idle = 0; idle < 45; ++idle) {  // longer than the dead are kept
+    for (int idle = 0; idle < 45; ++idle) {  // longer than dead jobs are kept
       auto leased = try_lease({.queues = {"default", "elsewhere"}, .max = 100});
       if (!leased) {
         advance(1s);
@@ -304,7 +305,7 @@ class EngineWaitingModel : public engine_words {
       }
     }
   }
-  // What is held waits, in the end, for something that has failed.
+  // A job that remains held waits for a job that has failed.
   void expect_nothing_is_left() {
     expect_rules_hold();
     const std::map<job_id, job> all = all_jobs();
@@ -325,7 +326,7 @@ class EngineWaitingModel : public engine_words {
         const auto b = e().get_batch(d.on).get();
         return b && (b->failed > 0 || b->pending > 0);
       });
-      EXPECT_TRUE(waits_for_failed) << "job " << id << " is held for nothing";
+      EXPECT_TRUE(waits_for_failed) << "job " << id << " is held without a reason";
     }
   }
 
@@ -339,7 +340,7 @@ class EngineWaitingModel : public engine_words {
   std::uint32_t slots = 1;
 };
 
-TEST_F(EngineWaitingModel, TheRulesHoldWhateverIsCalled) {
+TEST_F(EngineWaitingModel, TheRulesHoldForRandomCalls) {
   const auto seeds = sluice::testing::seeds(sluice::testing::test_name(), {.ci = 25, .full = 250});
   for (std::uint64_t i = 0; i < seeds.count && !HasFailure(); ++i) run(seeds.first + i, 200);
 }

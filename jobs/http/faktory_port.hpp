@@ -1,9 +1,9 @@
 #pragma once
 
-// What the HTTP server asks of the one that speaks Faktory's protocol: it shows its workers and
-// tells them to end, and knows nothing else of it.
+// The HTTP server's view of the Faktory server: lists its workers and changes their states.
 //
-// Both are called on the server's threads, until its `stop`, and must be short.
+// Both functions are called on the HTTP server's threads, until its `stop`, and must return
+// quickly.
 
 #include <cstddef>
 #include <functional>
@@ -15,10 +15,10 @@
 namespace sluice::jobs {
 
 struct faktory_port {
-  // Workers behind this wid, so many at most.
+  // Returns at most `limit` workers, in the order of their wids, from the first behind `after`.
   std::function<faktory_worker_page(const std::string& after, std::size_t limit)> list;
-  // Tells one to be quiet or to end, and gives what is known of it then. None: there is none.
-  std::function<std::optional<faktory_worker>(const std::string& wid, worker_state what)> tell;
+  // Makes a worker quiet or terminates it; returns its record. None: no such worker.
+  std::function<std::optional<faktory_worker>(const std::string& wid, worker_state)> set_state;
 };
 
 }  // namespace sluice::jobs

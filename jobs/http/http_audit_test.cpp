@@ -1,4 +1,4 @@
-// What of the requests is written down, and by whom they were made.
+// Audited requests and their callers.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ struct written {
   }
 };
 
-// One request, made in the order of the table: what the ones before have left is there.
+// A request. The table is executed in order; later requests use the results of earlier ones.
 struct attempt {
   std::string method, path, body;
   int status;
@@ -32,10 +32,10 @@ struct attempt {
 
 class HttpAudit : public testing::HttpTest {
  protected:
-  // With a job that waits in `q`, and a batch.
+  // Starts a server with a ready job in `q`, and a batch.
   void SetUp() override {
     const auto made = tokens_.create({.name = "t", .roles = {role::admin}}, time_.now()).value();
-    who_ = made.what.id;
+    who_ = made.info.id;
     header_ = "Authorization: Bearer " + made.text + "\r\n";
     http_server_options o;
     o.tokens = tokens_;
@@ -45,17 +45,18 @@ class HttpAudit : public testing::HttpTest {
       lines_.lock()->push_back(
           {std::string(e.who), std::string(e.from), std::string(e.act), e.status});
     };
-    o.faktory = faktory_port{
-        .list = [](const std::string&, std::size_t) { return faktory_worker_page{}; },
-        .tell = [](const std::string& wid, worker_state what) -> std::optional<faktory_worker> {
-          return faktory_worker{.wid = wid, .state = what};
-        }};
+    o.faktory =
+        faktory_port{.list = [](const std::string&, std::size_t) { return faktory_worker_page{}; },
+                     .set_state = [](const std::string& wid,
+                                     worker_state state) -> std::optional<faktory_worker> {
+                       return faktory_worker{.wid = wid, .state = state};
+                     }};
     start(std::move(o));
     job_ = std::to_string(jobs().push({.queue = "q", .kind = "k"}).get().value().id);
     batch_ =
         std::to_string(jobs().push_batch({.jobs = {{.queue = "b", .kind = "k"}}}).get().value().id);
   }
-  // What was written of one request.
+  // Returns the audit lines of a request.
   std::vector<written> of(const attempt& a) {
     lines_.lock()->clear();
     const reply got = ask(a.method, a.path, a.body, header_);
@@ -83,7 +84,7 @@ class HttpAudit : public testing::HttpTest {
         {"DELETE", "/v1/crons/c", "", 204},
         {"POST", "/v1/faktory/workers/w/quiet", "", 200},
         {"POST", "/v1/faktory/workers/w/terminate", "", 200},
-        // Those that came to nothing, too.
+        // Requests without an effect are audited, too.
         {"DELETE", "/v1/crons/c", "", 404},
         {"POST", "/v1/jobs/999/cancel", "", 404},
         {"PATCH", "/v1/queues/q", R"({"weight":0})", 400},
@@ -131,20 +132,20 @@ class HttpAudit : public testing::HttpTest {
   std::string who_, header_, job_, batch_;
 };
 
-TEST_F(HttpAudit, HasOneLineOfEveryAdministrativeRequest) {
+TEST_F(HttpAudit, HasOneLineForEveryAdministrativeRequest) {
   for (const attempt& a : administrative()) {
     EXPECT_EQ(of(a), (std::vector<written>{{who_, "127.0.0.1", a.method + " " + a.path, a.status}}))
         << a.method << " " << a.path;
   }
 }
 
-TEST_F(HttpAudit, HasNoLineOfWhatProducersWorkersAndReadersDo) {
+TEST_F(HttpAudit, HasNoLineForRequestsOfProducersWorkersAndReaders) {
   for (const attempt& a : others()) {
     EXPECT_EQ(of(a), std::vector<written>{}) << a.method << " " << a.path;
   }
 }
 
-// A route that is new has to be put into one of the two tables.
+// A new route must be added to one of the two tables.
 TEST_F(HttpAudit, IsTestedForEveryRoute) {
   auto all = administrative();
   for (const attempt& a : others()) all.push_back(a);
@@ -153,7 +154,7 @@ TEST_F(HttpAudit, IsTestedForEveryRoute) {
                                     [&](const attempt& a) {
                                       const std::string path = a.path.substr(0, a.path.find('?'));
                                       return a.method == to_string(r.method) &&
-                                             http::find_route(r.method, path).to == &r;
+                                             http::find_route(r.method, path).target == &r;
                                     }))
         << to_string(r.method) << " " << r.path;
   }

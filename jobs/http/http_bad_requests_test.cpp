@@ -1,4 +1,4 @@
-// What is wrong with a request is said clearly, and ends nothing but that request.
+// Invalid requests get clear errors, and affect no other request.
 #include <gtest/gtest.h>
 
 #include "jobs/http/testing/http_fixture.hpp"
@@ -20,7 +20,7 @@ class HttpBadRequest : public testing::HttpTest {
   }
 };
 
-TEST_F(HttpBadRequest, IsToldWhereItsJsonIsWrong) {
+TEST_F(HttpBadRequest, GetsThePositionOfItsJsonError) {
   start();
   EXPECT_EQ(refused("{\"kind\":\"a\",\n \"args\": [1,}"),
             "line 2, column 13: expected a value: an object, an array, a string, a number, true, "
@@ -33,28 +33,27 @@ TEST_F(HttpBadRequest, IsToldWhereItsJsonIsWrong) {
       "jobs[1].retry.factor: expected a number from 1 to 1000, found a string (line 1, column "
       "53)");
   EXPECT_EQ(refused("{\"kind\":\"a\xFF\"}"), "line 1, column 11: these bytes are not UTF-8");
-  EXPECT_EQ(refused(R"({"kind":"a","kind":"b"})"),
-            "kind: this field is there twice (line 1, column 13)");
+  EXPECT_EQ(refused(R"({"kind":"a","kind":"b"})"), "kind: duplicate field (line 1, column 13)");
   EXPECT_EQ(refused("{\"kind\":\"a\",\"args\":" + std::string(5000, '[') + "}"),
             "line 1, column 119: nested deeper than 100 levels");
   EXPECT_EQ(refused(""), "line 1, column 1: expected an object, found the end of the text");
-  EXPECT_EQ(refused("[]x"), "line 1, column 3: expected nothing more after the value, found 'x'");
+  EXPECT_EQ(refused("[]x"),
+            "line 1, column 3: expected the end of the text after the value, found 'x'");
   EXPECT_EQ(refused(R"({"kind":"a","priority":99999999999999999999})"),
             "priority: expected a whole number from -4294967296 to 4294967296, found "
             "99999999999999999999 (line 1, column 24)");
 }
 
-TEST_F(HttpBadRequest, IsToldWhatTheEngineThinksOfIt) {
+TEST_F(HttpBadRequest, GetsTheErrorOfTheEngine) {
   start();
-  EXPECT_EQ(refused(R"({"kind":""})"),
-            "kind must not be empty: it says which handler does the job");
+  EXPECT_EQ(refused(R"({"kind":""})"), "kind must not be empty: it selects the handler of the job");
   EXPECT_NE(refused(R"({"kind":"k","queue":"a b"})").find("queue"), std::string::npos);
   const std::string args(limits::args_bytes_max, 'x');
   problem_of(ask("POST", "/v1/jobs", R"({"kind":"k","args":")" + args + "\"}"), 413,
              error_code::too_large);
 }
 
-TEST_F(HttpBadRequest, IsToldWhichParameterIsWrong) {
+TEST_F(HttpBadRequest, GetsTheNameOfTheInvalidParameter) {
   start();
   const auto why = [&](std::string_view target) {
     return problem_of(ask("GET", target), 400, error_code::invalid);
@@ -66,17 +65,17 @@ TEST_F(HttpBadRequest, IsToldWhichParameterIsWrong) {
   EXPECT_EQ(why("/v1/jobs?colour=red"),
             "unknown parameter 'colour' in the query; known are queue, "
             "state, kind, batch, after, limit");
-  EXPECT_NE(why("/v1/jobs?limit=1&limit=2").find("twice"), std::string::npos);
+  EXPECT_NE(why("/v1/jobs?limit=1&limit=2").find("repeated"), std::string::npos);
   EXPECT_NE(why("/v1/jobs?kind=%zz").find("%"), std::string::npos);
   EXPECT_NE(why("/v1/jobs/1?wait=soon").find("wait"), std::string::npos);
-  EXPECT_NE(why("/v1/queues?x=1").find("this route has none"), std::string::npos);
+  EXPECT_NE(why("/v1/queues?x=1").find("this route takes none"), std::string::npos);
   EXPECT_NE(why("/v1/queues/a%20b").find("the name of a queue"), std::string::npos);
   EXPECT_NE(
       problem_of(ask("POST", "/v1/jobs?mode=some", "[]"), 400, error_code::invalid).find("mode"),
       std::string::npos);
 }
 
-TEST_F(HttpBadRequest, FindsNothingAtAnUnknownPath) {
+TEST_F(HttpBadRequest, HasAnUnknownPath) {
   start();
   for (const std::string_view target :
        {"/nothing", "/v1", "/v1/", "/v1/jobs/", "/v1/jobs/1/", "/v1/jobs/1/explode", "/v2/jobs",
@@ -116,8 +115,8 @@ TEST_F(HttpBadRequest, LacksALengthOrAType) {
       201);
 }
 
-// What `curl -d` sends, which says that it is a form.
-TEST_F(HttpBadRequest, IsNotOneThatDoesNotSayThatItIsJson) {
+// `curl -d` sends the content type of a form.
+TEST_F(HttpBadRequest, MayOmitTheJsonContentType) {
   start();
   for (const std::string_view type : {"application/x-www-form-urlencoded", ""}) {
     const std::string header = "Content-Type: " + std::string(type) + "\r\n";
@@ -135,8 +134,9 @@ TEST_F(HttpBadRequest, ComesFromAPageOfAnotherSite) {
   EXPECT_EQ(ask("POST", "/v1/jobs", R"({"kind":"k"})", "Origin: http://localhost\r\n").status, 201);
 }
 
-// A web page elsewhere can make its own name point at this machine; it cannot forge the Host.
-TEST_F(HttpBadRequest, ComesFromAPageThatCallsThisMachineByItsOwnName) {
+// A foreign web page can make its own name resolve to this machine (DNS rebinding); it cannot forge
+// the Host header.
+TEST_F(HttpBadRequest, ComesFromAPageThatReboundItsName) {
   start();
   problem_of(send("GET /v1/jobs HTTP/1.1\r\nHost: evil.example:7433\r\n\r\n"), 421,
              error_code::invalid);
@@ -157,7 +157,7 @@ TEST_F(HttpBadRequest, IsTooLong) {
   std::string many = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n";
   for (int i = 0; i < 500; ++i) many += "X" + std::to_string(i) + ": y\r\n";
   problem_of(send(many + "\r\n"), 431, error_code::too_large);
-  // Without a length, it is found out on the way.
+  // Without Content-Length, it is detected while the body arrives.
   std::string chunked =
       "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
       "application/json\r\nTransfer-Encoding: "
@@ -189,7 +189,7 @@ TEST_F(HttpBadRequest, HasMoreThanAThousandWrongLines) {
   const reply r = ask("POST", "/v1/jobs", lines, "Content-Type: application/x-ndjson\r\n");
   EXPECT_EQ(r.header("connection"), "close");
   const auto why = problem_of(r, 400, error_code::invalid);
-  EXPECT_NE(why.find("more than 1000 lines are wrong, the last: line 1002"), std::string::npos)
+  EXPECT_NE(why.find("more than 1000 lines are invalid, the last: line 1002"), std::string::npos)
       << why;
   EXPECT_NE(why.find("1 jobs before it were pushed"), std::string::npos) << why;
 }
@@ -226,8 +226,8 @@ TEST_F(HttpBadRequest, ExpectsSomethingElse) {
   problem_of(ask("POST", "/v1/jobs", "{}", "Expect: a miracle\r\n"), 417, error_code::invalid);
 }
 
-// A refused request whose body has come is over: the next one on the connection is served.
-TEST_F(HttpBadRequest, LeavesItsConnectionInOrder) {
+// After a refused request with a complete body, the connection serves the next request.
+TEST_F(HttpBadRequest, LeavesItsConnectionUsable) {
   start();
   wire w = connect();
   w.request("POST", "/nothing", R"({"kind":"k"})");
@@ -240,7 +240,7 @@ TEST_F(HttpBadRequest, LeavesItsConnectionInOrder) {
   EXPECT_EQ(w.receive().status, 201);
 }
 
-TEST_F(HttpBadRequest, IsAnsweredEvenWhileItsBodyIsOnItsWay) {
+TEST_F(HttpBadRequest, IsAnsweredEvenWhileItsBodyArrives) {
   start({.body_bytes_max = 1000});
   wire w = connect();
   w.send(

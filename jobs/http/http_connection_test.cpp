@@ -1,4 +1,4 @@
-// Connections: their order, their limits, how they end, and how the server does.
+// Connections: order, limits, and ends, also of the server.
 #include <gtest/gtest.h>
 
 #include "jobs/http/testing/http_fixture.hpp"
@@ -15,12 +15,12 @@ using testing::wire;
 
 class HttpConnection : public testing::HttpTest {
  protected:
-  // A store that commits nothing until the test lets it.
+  // A store that blocks its commits until release_commits.
   memory_options held_store() {
-    return {.before_apply = [this](const batch&) -> std::optional<error> {
+    return {.before_apply = [this](const transaction&) -> std::optional<error> {
       if (holds_.load()) {
         held_.set();
-        let_go_.wait();
+        released_.wait();
       }
       return std::nullopt;
     }};
@@ -40,23 +40,23 @@ class HttpConnection : public testing::HttpTest {
   std::uint64_t timeouts() const { return metric("sluice_http_timeouts_total"); }
   void hold() {
     held_.reset();
-    let_go_.reset();
+    released_.reset();
     holds_.store(true);
   }
   void until_held() { held_.wait(); }
-  void let_go() {
+  void release_commits() {
     holds_.store(false);
-    let_go_.set();
+    released_.set();
   }
   void TearDown() override {
-    let_go();
+    release_commits();
     HttpTest::TearDown();
   }
 
  private:
   atomic<bool> holds_{false};
   event held_;
-  event let_go_;
+  event released_;
 };
 
 const std::string one_push =
@@ -79,12 +79,13 @@ TEST_F(HttpConnection, IsKeptAndServesManyRequests) {
 TEST_F(HttpConnection, AnswersInTheOrderOfTheRequests) {
   start();
   wire w = connect();
-  // The first waits for a job, the others are done at once; the job comes from another connection.
+  // The first request waits for a job, the others finish at once; another connection pushes the
+  // job.
   w.request("POST", "/v1/leases", R"({"wait":"60s","queues":["q"]})");
   w.send(health + one_push + "GET /v1/stats HTTP/1.1\r\nHost: localhost\r\n\r\n");
   eventually([&] { return jobs().stats().pushed == 1; });
   push(R"({"kind":"last","queue":"q"})");
-  EXPECT_EQ(read<std::vector<leased_job>>(w.receive()).at(0).it->spec.kind, "last");
+  EXPECT_EQ(read<std::vector<leased_job>>(w.receive()).at(0).job->spec.kind, "last");
   EXPECT_EQ(w.receive().body, R"({"status":"ok"})");
   EXPECT_EQ(w.receive().status, 201);
   EXPECT_EQ(w.receive().status, 200);
@@ -149,7 +150,7 @@ TEST_F(HttpConnection, ReadsChunkedBodiesByteByByte) {
   EXPECT_EQ(read<job>(ask("GET", "/v1/jobs/1")).spec.kind, "a");
 }
 
-TEST_F(HttpConnection, SaysGoOnToWhoeverAsksFirst) {
+TEST_F(HttpConnection, SendsContinueToAnExpectHeader) {
   start();
   wire w = connect();
   w.send(
@@ -161,7 +162,7 @@ TEST_F(HttpConnection, SaysGoOnToWhoeverAsksFirst) {
   EXPECT_EQ(w.receive().status, 201);
 }
 
-TEST_F(HttpConnection, DoesNotSayGoOnToWhatItWillRefuse) {
+TEST_F(HttpConnection, SendsNoContinueForARequestThatItRefuses) {
   start({.body_bytes_max = 1000});
   wire w = connect();
   w.send(
@@ -178,7 +179,7 @@ TEST_F(HttpConnection, DoesNotSayGoOnToWhatItWillRefuse) {
   EXPECT_TRUE(other.ends());
 }
 
-TEST_F(HttpConnection, EndsWhenTheClientAsksForIt) {
+TEST_F(HttpConnection, EndsAtTheRequestOfTheClient) {
   start();
   wire w = connect();
   w.request("GET", "/healthz", "", "Connection: close\r\n");
@@ -203,10 +204,10 @@ TEST_F(HttpConnection, IsNotReadWhileItsRequestsWait) {
   for (int i = 0; i < 20; ++i) some += one_push;
   w.send(some);
   until_held();
-  // One commit is held back; of this connection four requests are with the engine, and no more.
+  // One commit is blocked; exactly four requests of this connection are pending in the engine.
   eventually([&] { return jobs().stats().pushed == 1; });
   const auto before = received();
-  // The rest of a long line of requests stays with the sender: the socket fills up.
+  // Further pipelined requests stay with the sender: the socket fills up.
   std::string more;
   for (int i = 0; i < 10'000; ++i) more += one_push;
   std::size_t sent = 0;
@@ -219,7 +220,7 @@ TEST_F(HttpConnection, IsNotReadWhileItsRequestsWait) {
   }
   EXPECT_LT(sent, std::size_t{64} << 20U);
   EXPECT_LT(received() - before, 200'000U);
-  let_go();
+  release_commits();
   for (int i = 0; i < 20; ++i) EXPECT_EQ(w.receive().status, 201);
 }
 
@@ -244,24 +245,24 @@ TEST_F(HttpConnection, ReadsABodyOfManyJobsOnlyAsTheyArePushed) {
   EXPECT_LT(sent, std::size_t{64} << 20U);
   until_held();
   w.reset();
-  let_go();
+  release_commits();
 }
 
 TEST_F(HttpConnection, IsNotReadWhileItsAnswersAreNotRead) {
   start({.unsent_bytes_max = 100'000, .body_time = 300ms});
   const std::string text(100'000, 'x');
-  // Not over HTTP: a body that stands still for a moment on its way would be too slow as well.
+  // Not over HTTP: a body that stalls for a moment would also be too slow.
   ASSERT_TRUE(jobs().push({.kind = "k", .args = {'"' + text + '"'}}).get());
   wire w = connect();
   std::string gets;
   for (int i = 0; i < 2000; ++i) gets += "GET /v1/jobs/1 HTTP/1.1\r\nHost: localhost\r\n\r\n";
   w.send(gets);
-  // 200 MB of answers that nobody takes: the server gives up on the connection.
+  // 200 MB of unread replies: the server closes the connection.
   eventually([&] { return timeouts() == 1; });
   eventually([&] { return server().connections() <= 1; });
 }
 
-TEST_F(HttpConnection, IsNotReadOnWhileTheBodiesOfOthersTakeAllTheMemory) {
+TEST_F(HttpConnection, IsNotReadWhileTheBodiesOfOthersUseAllTheMemory) {
   start({.memory = budget(700'000), .wanted_bytes_per_second = 1});
   const auto push_of = [](std::size_t bytes) {
     const std::string body = R"({"kind":"k","args":")" + std::string(bytes, 'x') + "\"}";
@@ -276,7 +277,7 @@ TEST_F(HttpConnection, IsNotReadOnWhileTheBodiesOfOthersTakeAllTheMemory) {
   wire second = connect();
   seam::thread sends([&] { second.send(large); });
   eventually([&] { return received() >= 265'000; });
-  // Short ones pass: acks and heartbeats do not wait for what others upload.
+  // Short requests are served: acks and heartbeats do not wait for uploads of other clients.
   for (int i = 0; i < 20; ++i) push();
   EXPECT_EQ(jobs().stats().pushed, 20U);
   EXPECT_LT(received(), 400'000U);
@@ -284,7 +285,8 @@ TEST_F(HttpConnection, IsNotReadOnWhileTheBodiesOfOthersTakeAllTheMemory) {
   EXPECT_EQ(first.receive().status, 201);
   EXPECT_EQ(second.receive().status, 201);
   sends.join();
-  // One that leaves makes room; one that is larger than all of it comes alone.
+  // A client that disconnects frees its reservation; a reservation beyond the budget is granted
+  // when there is no other.
   first.send(large.substr(0, 200'000));
   eventually([&] { return received() >= 1'000'000; });
   seam::thread larger([&] { second.send(push_of(800'000)); });
@@ -294,7 +296,7 @@ TEST_F(HttpConnection, IsNotReadOnWhileTheBodiesOfOthersTakeAllTheMemory) {
   larger.join();
 }
 
-TEST_F(HttpConnection, EndsWhenItHasTheMemoryThatOthersWaitForAndDoesNotUseIt) {
+TEST_F(HttpConnection, EndsWhenItDoesNotUseAReservationThatOthersWaitFor) {
   start({.memory = budget(500'000)});
   wire stuck = connect();
   stuck.send(
@@ -306,15 +308,15 @@ TEST_F(HttpConnection, EndsWhenItHasTheMemoryThatOthersWaitForAndDoesNotUseIt) {
   const std::string body = R"({"kind":"k","args":")" + std::string(400'000, 'x') + "\"}";
   wire other = connect();
   seam::thread sends([&] { other.request("POST", "/v1/jobs", body); });
-  EXPECT_EQ(other.receive().status, 201) << "long before the time for a body is over";
+  EXPECT_EQ(other.receive().status, 201) << "long before body_time";
   sends.join();
-  EXPECT_NE(problem_of(stuck.receive(), 408, error_code::timed_out).find("others wait"),
+  EXPECT_NE(problem_of(stuck.receive(), 408, error_code::timed_out).find("other requests wait"),
             std::string::npos);
   EXPECT_TRUE(stuck.ends());
   EXPECT_EQ(timeouts(), 1U);
 }
 
-TEST_F(HttpConnection, KeepsTheMemoryForItsBodyWhileNobodyElseWantsIt) {
+TEST_F(HttpConnection, KeepsTheMemoryForItsBodyWhileNoOtherConnectionWaitsForIt) {
   // No client reaches this rate.
   start({.memory = budget(500'000), .wanted_bytes_per_second = 1U << 30U});
   wire slow = connect();
@@ -349,7 +351,7 @@ TEST_F(HttpConnection, IsRefusedBeyondTheLimit) {
   eventually([&] { return server().connections() == 0; });
 }
 
-TEST_F(HttpConnection, EndsWhenNothingIsAsked) {
+TEST_F(HttpConnection, EndsAfterIdleTime) {
   start({.idle_time = 50ms});
   is_impatient_ = true;
   wire w = connect();
@@ -357,13 +359,13 @@ TEST_F(HttpConnection, EndsWhenNothingIsAsked) {
   eventually([&] {
     wire used = connect();
     used.send(health);
-    if (used.receive().status != 200) return false;  // it was cut off before it asked
+    if (used.receive().status != 200) return false;  // it was closed before its request
     EXPECT_TRUE(used.ends());
     return true;
   });
 }
 
-TEST_F(HttpConnection, EndsWhenTheHeadOfARequestDoesNotCome) {
+TEST_F(HttpConnection, EndsWhenTheHeadOfARequestDoesNotArrive) {
   start({.head_time = 50ms});
   wire w = connect();
   w.send("GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: ");
@@ -373,7 +375,7 @@ TEST_F(HttpConnection, EndsWhenTheHeadOfARequestDoesNotCome) {
   EXPECT_TRUE(w.ends());
 }
 
-TEST_F(HttpConnection, EndsWhenABodyDoesNotCome) {
+TEST_F(HttpConnection, EndsWhenABodyDoesNotArrive) {
   start({.body_time = 50ms});
   wire w = connect();
   w.send(
@@ -390,7 +392,7 @@ TEST_F(HttpConnection, EndsWhenABodyDoesNotCome) {
   EXPECT_EQ(jobs().stats().pushed, 1U);
 }
 
-TEST_F(HttpConnection, EndsWhenABodyComesNoFurtherHoweverMuchHasCome) {
+TEST_F(HttpConnection, EndsWhenALongBodyStalls) {
   start({.body_time = 100ms, .body_bytes_per_second = 1000});
   wire w = connect();
   w.send(
@@ -402,14 +404,14 @@ TEST_F(HttpConnection, EndsWhenABodyComesNoFurtherHoweverMuchHasCome) {
   EXPECT_TRUE(w.ends());
 }
 
-TEST_F(HttpConnection, GoesOnWhileABodyComesFastEnough) {
+TEST_F(HttpConnection, ContinuesWhileABodyArrivesFastEnough) {
   start({.body_time = 4s, .body_bytes_per_second = 50});
   wire w = connect();
   w.send(
       "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
       "application/json\r\nContent-Length: "
       "2212\r\n\r\n");
-  // In all it takes longer than a body that stands still may, each part much less.
+  // In total the body takes longer than body_time, each part much less.
   for (int i = 0; i < 11; ++i) {
     w.send(std::string(200, ' '));
     EXPECT_EQ(ask("POST", "/v1/leases", R"({"wait":"400ms"})").status, 204);
@@ -418,7 +420,7 @@ TEST_F(HttpConnection, GoesOnWhileABodyComesFastEnough) {
   EXPECT_EQ(w.receive().status, 201);
 }
 
-TEST_F(HttpConnection, AnswersWhatCameBeforeARequestThatIsTooSlow) {
+TEST_F(HttpConnection, AnswersTheRequestsBeforeARequestThatIsTooSlow) {
   start({.head_time = 50ms});
   wire w = connect();
   w.send(one_push + health + "GET /");
@@ -438,12 +440,12 @@ class HttpSlowBehindALease : public HttpConnection {
   }
 };
 
-TEST_F(HttpSlowBehindALease, IsAnsweredOnceWhenTheHeadOfARequestDoesNotCome) {
+TEST_F(HttpSlowBehindALease, IsAnsweredOnceWhenTheHeadOfARequestDoesNotArrive) {
   start({.head_time = 20ms});
   wire w = waiting_lease();
   w.send("G");
   eventually([&] { return timeouts() > 0; });
-  // Many times as long as a head has: it is over, and stays over.
+  // After many times head_time there is still one timeout.
   EXPECT_EQ(ask("POST", "/v1/leases", R"({"wait":"400ms","queues":["none"]})").status, 204);
   EXPECT_EQ(timeouts(), 1U);
   push();
@@ -452,7 +454,7 @@ TEST_F(HttpSlowBehindALease, IsAnsweredOnceWhenTheHeadOfARequestDoesNotCome) {
   EXPECT_TRUE(w.ends());
 }
 
-TEST_F(HttpSlowBehindALease, IsAnsweredOnceWhenWhatComesIsNotHttp) {
+TEST_F(HttpSlowBehindALease, IsAnsweredOnceWhenTheNextBytesAreNotHttp) {
   start({.head_time = 20ms});
   wire w = waiting_lease();
   w.send("\x01\x02 nonsense\r\n\r\n");
@@ -464,11 +466,12 @@ TEST_F(HttpSlowBehindALease, IsAnsweredOnceWhenWhatComesIsNotHttp) {
   EXPECT_TRUE(w.ends());
 }
 
-TEST_F(HttpConnection, OutlivesHalfABodyWhoseClientHasGoneBehindARequestThatWaits) {
+TEST_F(HttpConnection, OutlivesAnIncompleteBodyBehindAWaitingRequestWhenTheClientHasGone) {
   start({.head_time = 200ms, .body_time = 20ms}, held_store());
   push();
   std::uint64_t pushed = 1;
-  // Again where the deadline came before the client went: then the half is answered.
+  // Repeated if the deadline passed before the client closed its side: then half a request is
+  // answered.
   eventually([&] {
     hold();
     wire w = connect();
@@ -477,7 +480,7 @@ TEST_F(HttpConnection, OutlivesHalfABodyWhoseClientHasGoneBehindARequestThatWait
     until_held();
     w.half_close();
     EXPECT_EQ(send("G").status, 408);  // later than that deadline
-    let_go();
+    release_commits();
     EXPECT_EQ(w.receive().status, 201);
     EXPECT_EQ(jobs().stats().pushed, ++pushed);
     const reply of_half = w.receive();
@@ -491,7 +494,7 @@ TEST_F(HttpConnection, OutlivesHalfABodyWhoseClientHasGoneBehindARequestThatWait
 TEST_F(HttpConnection, IsNotIdleWhileItWaits) {
   start({.idle_time = 50ms});
   is_impatient_ = true;
-  // Again where it was cut off before it asked, or between its questions.
+  // Repeated if the connection was closed before the first or second request.
   eventually([&] {
     wire w = connect();
     w.request("POST", "/v1/leases", R"({"wait":"400ms"})");
@@ -503,15 +506,15 @@ TEST_F(HttpConnection, IsNotIdleWhileItWaits) {
 
 // ---- clients that go away
 
-TEST_F(HttpConnection, CallsOffALeaseWhoseClientHasGone) {
+TEST_F(HttpConnection, CancelsALeaseWhoseClientHasGone) {
   start();
-  for (int how = 0; how < 3; ++how) {
+  for (int way = 0; way < 3; ++way) {
     wire w = connect();
     w.request("POST", "/v1/leases", R"({"wait":"60s"})");
     eventually([&] { return jobs().stats().waiting_leases == 1; });
-    if (how == 0) w.close();
-    if (how == 1) w.reset();
-    if (how == 2) {
+    if (way == 0) w.close();
+    if (way == 1) w.reset();
+    if (way == 2) {
       w.half_close();
       EXPECT_EQ(w.receive().status, 204);
     }
@@ -521,21 +524,21 @@ TEST_F(HttpConnection, CallsOffALeaseWhoseClientHasGone) {
   EXPECT_EQ(lease().attempt, 1U);
 }
 
-TEST_F(HttpConnection, CallsOffALeaseOfAClientThatWantsNoOtherAnswerAndHasGone) {
+TEST_F(HttpConnection, CancelsALeaseOfAClientThatHasGoneAfterItsLastRequest) {
   start();
   const std::string rest = "Content-Type: application/json\r\nContent-Length: 14\r\n\r\n";
   const std::string body = R"({"wait":"60s"})";
   for (const std::string& head :
        {"POST /v1/leases HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n" + rest,
         "POST /v1/leases HTTP/1.0\r\n" + rest}) {
-    for (int how = 0; how < 3; ++how) {
+    for (int way = 0; way < 3; ++way) {
       wire w = connect();
       w.send(head + body);
       eventually([&] { return jobs().stats().waiting_leases == 1; });
-      if (how == 0) w.close();
-      if (how == 1) w.reset();
-      if (how == 2) {
-        w.send("what is behind the last request is not looked at");
+      if (way == 0) w.close();
+      if (way == 1) w.reset();
+      if (way == 2) {
+        w.send("bytes behind the last request are ignored");
         w.half_close();
         EXPECT_EQ(w.receive().status, 204);
       }
@@ -546,7 +549,7 @@ TEST_F(HttpConnection, CallsOffALeaseOfAClientThatWantsNoOtherAnswerAndHasGone) 
   EXPECT_EQ(lease().attempt, 1U);
 }
 
-TEST_F(HttpConnection, GivesJobsBackThatItCouldNotDeliver) {
+TEST_F(HttpConnection, ReleasesJobsThatItCouldNotDeliver) {
   start({.unsent_bytes_max = 1u << 20}, {}, {.window_bytes_max = std::uint64_t{1} << 30U});
   const std::string text(3'000'000, 'x');
   for (int i = 0; i < 16; ++i) push(R"({"kind":"k","args":")" + text + "\"}");
@@ -554,7 +557,7 @@ TEST_F(HttpConnection, GivesJobsBackThatItCouldNotDeliver) {
     wire w = connect();
     w.receive_buffer(4096);
     w.request("POST", "/v1/leases", R"({"max":16})");
-    // 48 MB: more than any socket holds. They are leased, and cannot be written.
+    // 48 MB: more than any socket buffers. The jobs are leased, but the reply cannot be written.
     eventually([&] { return jobs().stats().running == 16; });
     w.reset();
   }
@@ -563,7 +566,7 @@ TEST_F(HttpConnection, GivesJobsBackThatItCouldNotDeliver) {
   EXPECT_EQ(lease().attempt, 1U);
 }
 
-TEST_F(HttpConnection, AnswersWhatWasAskedBeforeTheClientClosedItsSide) {
+TEST_F(HttpConnection, AnswersRequestsSentBeforeTheClientClosedItsSide) {
   start();
   wire w = connect();
   w.send(one_push + health + one_push);
@@ -575,7 +578,7 @@ TEST_F(HttpConnection, AnswersWhatWasAskedBeforeTheClientClosedItsSide) {
   EXPECT_EQ(jobs().stats().pushed, 2U);
 }
 
-TEST_F(HttpConnection, DoesNothingForHalfARequest) {
+TEST_F(HttpConnection, IgnoresAnIncompleteRequest) {
   start();
   for (const std::size_t cut : {std::size_t{5}, std::size_t{40}, one_push.size() - 1}) {
     wire w = connect();
@@ -587,7 +590,7 @@ TEST_F(HttpConnection, DoesNothingForHalfARequest) {
   EXPECT_EQ(jobs().stats().pushed, 0U);
 }
 
-TEST_F(HttpConnection, ForgetsAClientThatGoesWhileItsPushIsCommitted) {
+TEST_F(HttpConnection, DropsAClientThatLeavesWhileItsPushIsCommitted) {
   start({}, held_store());
   push();
   hold();
@@ -597,7 +600,7 @@ TEST_F(HttpConnection, ForgetsAClientThatGoesWhileItsPushIsCommitted) {
     if (i == 0) until_held();
     w.reset();
   }
-  let_go();
+  release_commits();
   eventually([&] { return server().connections() == 0; });
 }
 
@@ -621,13 +624,13 @@ TEST_F(HttpConnection, IsDrainedWhenIntakeCloses) {
   problem_of(not_ready, 503, error_code::shutting_down);
   EXPECT_EQ(not_ready.header("connection"), "close");
   EXPECT_TRUE(idle.ends());
-  // A worker can still say how its job went, as often as it has to.
+  // A worker can still report the results of its jobs, several times.
   const std::string body = R"({"lease":)" + std::to_string(leased[0].key) + "}";
-  const std::string path = "/v1/jobs/" + std::to_string(leased[0].it->id);
+  const std::string path = "/v1/jobs/" + std::to_string(leased[0].job->id);
   worker.request("POST", path + "/extend", body);
   EXPECT_EQ(worker.receive().header("connection"), "");
   EXPECT_FALSE(jobs().drained().is_ready());
-  // On a new connection too: its own may be lost.
+  // Also on a new connection: its own may be lost.
   worker.reset();
   wire again = connect();
   again.request("POST", path + "/extend", body);
@@ -706,7 +709,7 @@ TEST_F(HttpConnection, IsAnsweredBeforeTheServerStops) {
   expect_alive_ = false;
   seam::thread stops([&] { server().stop(); });
   EXPECT_TRUE(idle.ends());
-  let_go();
+  release_commits();
   EXPECT_EQ(w.receive().status, 201);
   EXPECT_EQ(w.receive().status, 201);
   EXPECT_EQ(w.receive().status, 200);
@@ -763,7 +766,7 @@ TEST_F(HttpConnection, AnswersRequestsThatWereSentBeforeTheClientsEnd) {
   EXPECT_TRUE(w.ends());
 }
 
-TEST_F(HttpConnection, IsCutOffWhenTheServerHasWaitedLongEnough) {
+TEST_F(HttpConnection, IsCutOffAtTheLimitOfStop) {
   start({}, held_store());
   push();
   hold();
@@ -773,9 +776,9 @@ TEST_F(HttpConnection, IsCutOffWhenTheServerHasWaitedLongEnough) {
   expect_alive_ = false;
   seam::thread stops([&] { server().stop({deadline::after(20ms)}); });
   EXPECT_TRUE(w.ends());
-  let_go();
+  release_commits();
   stops.join();
-  eventually([&] { return jobs().stats().pushed == 2; });  // it was not answered, and is there
+  eventually([&] { return jobs().stats().pushed == 2; });  // pushed, but not answered
 }
 
 TEST_F(HttpConnection, NeedsNoRequestToStop) {

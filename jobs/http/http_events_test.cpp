@@ -13,7 +13,7 @@ using testing::wire;
 
 class HttpEvents : public testing::HttpTest {
  protected:
-  // A client that listens; it has heard that it may.
+  // Opens an event stream, and reads the head of the reply.
   wire listen(std::string_view query = "", std::string_view headers = "") {
     wire w = connect();
     w.request("GET", "/v1/events" + std::string(query), "", headers);
@@ -25,8 +25,8 @@ class HttpEvents : public testing::HttpTest {
     EXPECT_EQ(w.next_chunk(), "retry: 1000\n\n");
     return w;
   }
-  // What comes until a text has come.
-  static std::string hear(wire& w, std::string_view until) {
+  // Reads until a text was received.
+  static std::string receive_until(wire& w, std::string_view until) {
     std::string all;
     while (all.find(until) == std::string::npos) {
       const std::string more = w.next_chunk();
@@ -38,60 +38,62 @@ class HttpEvents : public testing::HttpTest {
     }
     return all;
   }
-  static std::string id_of(const std::string& heard) {
-    const std::size_t at = heard.rfind("id: ");
-    return heard.substr(at + 4, heard.find('\n', at) - at - 4);
+  static std::string id_of(const std::string& received) {
+    const std::size_t at = received.rfind("id: ");
+    return received.substr(at + 4, received.find('\n', at) - at - 4);
   }
   std::string refused(std::string_view target, std::string_view headers = "") {
     return problem_of(ask("GET", target, "", headers), 400, error_code::invalid);
   }
 };
 
-TEST_F(HttpEvents, TellWhatHappensToAJob) {
+TEST_F(HttpEvents, ReportTheChangesOfAJob) {
   start();
   wire w = listen();
   const job_id id = push(R"({"kind":"k","queue":"mail"})");
-  std::string heard = hear(w, "event: pushed\n");
-  EXPECT_TRUE(heard.starts_with("id: ")) << heard;
-  EXPECT_NE(heard.find("\ndata: {\"number\":"), std::string::npos) << heard;
-  EXPECT_NE(heard.find("\"job\":" + std::to_string(id) + ",\"queue\":\"mail\""), std::string::npos);
+  std::string received = receive_until(w, "event: pushed\n");
+  EXPECT_TRUE(received.starts_with("id: ")) << received;
+  EXPECT_NE(received.find("\ndata: {\"number\":"), std::string::npos) << received;
+  EXPECT_NE(received.find("\"job\":" + std::to_string(id) + ",\"queue\":\"mail\""),
+            std::string::npos);
   const leased_job l = lease(R"({"queues":["mail"]})");
-  heard = hear(w, "event: started\n");
+  received = receive_until(w, "event: started\n");
   ask("POST", "/v1/jobs/1/ack", "{\"lease\":" + std::to_string(l.key) + "}");
-  heard = hear(w, "event: done\n");
-  EXPECT_TRUE(heard.ends_with("\n\n"));
+  received = receive_until(w, "event: done\n");
+  EXPECT_TRUE(received.ends_with("\n\n"));
 }
 
-TEST_F(HttpEvents, GoOnAfterTheLastThatWasHeard) {
+TEST_F(HttpEvents, ContinueAfterTheLastReceivedEvent) {
   start();
   wire first = listen();
   push(R"({"kind":"a"})");
-  const std::string place = id_of(hear(first, "event: pushed\n"));
+  const std::string place = id_of(receive_until(first, "event: pushed\n"));
   first.close();
   push(R"({"kind":"b"})");
   push(R"({"kind":"c"})");
   const auto expect_rest = [&](wire w) {
-    std::string heard = hear(w, "\"job\":3");
-    EXPECT_EQ(heard.find("\"job\":1,"), std::string::npos) << heard;
-    EXPECT_NE(heard.find("\"job\":2,"), std::string::npos) << heard;
-    EXPECT_EQ(heard.find("event: missed"), std::string::npos) << heard;
+    std::string received = receive_until(w, "\"job\":3");
+    EXPECT_EQ(received.find("\"job\":1,"), std::string::npos) << received;
+    EXPECT_NE(received.find("\"job\":2,"), std::string::npos) << received;
+    EXPECT_EQ(received.find("event: missed"), std::string::npos) << received;
   };
   expect_rest(listen("?after=" + place));
   expect_rest(listen("", "Last-Event-ID: " + place + "\r\n"));
 }
 
-TEST_F(HttpEvents, SayWhenSomeWereMissed) {
+TEST_F(HttpEvents, ReportMissedEvents) {
   start({}, {}, {.events_kept = 4});
   wire first = listen();
   push();
-  const std::string place = id_of(hear(first, "event: pushed\n"));
+  const std::string place = id_of(receive_until(first, "event: pushed\n"));
   first.close();
   for (int i = 0; i < 10; ++i) push();
   wire again = listen("?after=" + place);
-  EXPECT_TRUE(hear(again, "event: pushed\n").starts_with("event: missed\ndata: {\"next\":\""));
-  // Of another life of the server.
+  const std::string missed = receive_until(again, "event: pushed\n");
+  EXPECT_TRUE(missed.starts_with("event: missed\ndata: {\"next\":\""));
+  // An id of a previous process of the server.
   wire stranger = listen("?after=1-5");
-  EXPECT_TRUE(hear(stranger, "event: pushed\n").starts_with("event: missed\n"));
+  EXPECT_TRUE(receive_until(stranger, "event: pushed\n").starts_with("event: missed\n"));
 }
 
 TEST_F(HttpEvents, AreChosenByQueueJobAndType) {
@@ -103,25 +105,25 @@ TEST_F(HttpEvents, AreChosenByQueueJobAndType) {
   push(R"({"kind":"k","queue":"b"})");
   ask("POST", "/v1/jobs/1/cancel");
   ask("POST", "/v1/jobs/2/cancel");
-  std::string heard = hear(of_queue, "event: cancelled");
-  EXPECT_EQ(heard.find("\"queue\":\"a\""), std::string::npos) << heard;
-  heard = hear(of_job, "event: cancelled");
-  EXPECT_EQ(heard.find("\"job\":1,"), std::string::npos) << heard;
-  heard = hear(of_type, "\"job\":2");
-  EXPECT_EQ(heard.find("event: pushed"), std::string::npos) << heard;
+  std::string received = receive_until(of_queue, "event: cancelled");
+  EXPECT_EQ(received.find("\"queue\":\"a\""), std::string::npos) << received;
+  received = receive_until(of_job, "event: cancelled");
+  EXPECT_EQ(received.find("\"job\":1,"), std::string::npos) << received;
+  received = receive_until(of_type, "\"job\":2");
+  EXPECT_EQ(received.find("event: pushed"), std::string::npos) << received;
 }
 
-TEST_F(HttpEvents, ShowASignOfLifeThatKeepsThePlace) {
+TEST_F(HttpEvents, SendHeartbeatsWithTheirPosition) {
   start();
   wire w = listen("?types=dead&heartbeat=100ms");
   push();
-  const std::string heard = hear(w, "\n\n");
-  EXPECT_TRUE(heard.starts_with(": still here\nid: ")) << heard;
-  const std::string place = id_of(heard);
+  const std::string received = receive_until(w, "\n\n");
+  EXPECT_TRUE(received.starts_with(": still here\nid: ")) << received;
+  const std::string place = id_of(received);
   EXPECT_TRUE(json::event_place_from(place)) << place;
 }
 
-TEST_F(HttpEvents, ComeAsAPageToThoseWhoAsk) {
+TEST_F(HttpEvents, ArriveAsAPageOnRequest) {
   start();
   const auto now = read<event_page>(ask("GET", "/v1/events?wait=0"));
   EXPECT_TRUE(now.events.empty());
@@ -145,7 +147,7 @@ TEST_F(HttpEvents, ComeAsAPageToThoseWhoAsk) {
   EXPECT_EQ(read<event_page>(w.receive()).events.at(0).job, 3U);
 }
 
-TEST_F(HttpEvents, AreToldWhatIsWrongWithTheQuestion) {
+TEST_F(HttpEvents, RefuseInvalidParameters) {
   start();
   const std::string why = refused("/v1/events?types=done,gone");
   EXPECT_NE(why.find("there is no event 'gone'; there are pushed, released, started"),
@@ -178,7 +180,7 @@ TEST_F(HttpEvents, EndCleanlyWhenTheServerDoes) {
   EXPECT_TRUE(w.ends());
 }
 
-TEST_F(HttpEvents, LetTheConnectionGoWhenTheClientDoes) {
+TEST_F(HttpEvents, CloseTheConnectionWhenTheClientCloses) {
   start();
   {
     wire w = listen();
@@ -200,17 +202,17 @@ TEST_F(HttpEvents, HoldLittleForAClientThatDoesNotRead) {
   w.receive_buffer(4096);
   w.request("GET", "/v1/events", "");
   EXPECT_EQ(w.receive_head().status, 200);
-  // Far more than sockets hold; what the ring of events has dropped meanwhile is gone, and said so.
+  // Far more than sockets buffer; events dropped from the ring meanwhile are reported as missed.
   for (int i = 0; i < 60; ++i) {
     std::vector<job_spec> many(500, job_spec{.queue = std::string(100, 'q'), .kind = "k"});
     ASSERT_TRUE(jobs().push_many(std::move(many)).get().front());
   }
-  // It is still served, and hears how much it missed.
-  std::string heard;
-  while (heard.find("event: missed") == std::string::npos) {
+  // The stream continues, and reports the missed events.
+  std::string received;
+  while (received.find("event: missed") == std::string::npos) {
     const std::string more = w.next_chunk();
     ASSERT_FALSE(more.empty());
-    heard += more;
+    received += more;
   }
 }
 
@@ -223,10 +225,10 @@ TEST_F(HttpEvents, AreAnsweredInTurnOnAConnectionOfSeveralRequests) {
   EXPECT_EQ(w.receive_head().header("content-type"), "text/event-stream");
   w.next_chunk();
   push();
-  hear(w, "event: pushed");
+  receive_until(w, "event: pushed");
 }
 
-TEST_F(HttpEvents, EndWithTheConnectionOfAnOldClient) {
+TEST_F(HttpEvents, EndTheConnectionOfAnOldClient) {
   start();
   wire w = connect();
   w.send("GET /v1/events HTTP/1.0\r\nHost: localhost\r\n\r\n");

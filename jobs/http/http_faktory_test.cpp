@@ -1,4 +1,4 @@
-// Workers of Faktory's protocol over HTTP: shown page by page, and told to end.
+// Workers of Faktory's protocol over HTTP: pages of workers, and state changes.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -16,32 +16,33 @@ constexpr std::string_view workers = "/v1/faktory/workers";
 
 class HttpFaktory : public testing::HttpTest {
  protected:
-  // A server beside which others are spoken to.
+  // A server without a Faktory port.
   void start_with_workers(std::optional<token_set> tokens = {}) {
     http_server_options o;
     o.tokens = std::move(tokens);
     o.wrong_token_delay = milliseconds(0);
-    o.faktory = faktory_port{
-        .list =
-            [this](const std::string& after, std::size_t limit) {
-              const auto crew = crew_.lock();
-              faktory_worker_page page;
-              for (auto it = crew->upper_bound(after); it != crew->end(); ++it) {
-                if (page.workers.size() == limit) {
-                  page.cursor = page.workers.back().wid;
-                  break;
-                }
-                page.workers.push_back(it->second);
-              }
-              return page;
-            },
-        .tell = [this](const std::string& wid, worker_state what) -> std::optional<faktory_worker> {
-          const auto crew = crew_.lock();
-          const auto found = crew->find(wid);
-          if (found == crew->end()) return std::nullopt;
-          found->second.state = what;
-          return found->second;
-        }};
+    o.faktory =
+        faktory_port{.list =
+                         [this](const std::string& after, std::size_t limit) {
+                           const auto crew = crew_.lock();
+                           faktory_worker_page page;
+                           for (auto it = crew->upper_bound(after); it != crew->end(); ++it) {
+                             if (page.workers.size() == limit) {
+                               page.cursor = page.workers.back().wid;
+                               break;
+                             }
+                             page.workers.push_back(it->second);
+                           }
+                           return page;
+                         },
+                     .set_state = [this](const std::string& wid,
+                                         worker_state state) -> std::optional<faktory_worker> {
+                       const auto crew = crew_.lock();
+                       const auto found = crew->find(wid);
+                       if (found == crew->end()) return std::nullopt;
+                       found->second.state = state;
+                       return found->second;
+                     }};
     start(std::move(o));
   }
   void add_worker(const std::string& wid) {
@@ -54,14 +55,14 @@ class HttpFaktory : public testing::HttpTest {
                                                        .last_beat = {2000},
                                                        .running = 3});
   }
-  static std::string path(std::string_view wid, std::string_view what) {
-    return std::string(workers) + "/" + std::string(wid) + "/" + std::string(what);
+  static std::string path(std::string_view wid, std::string_view action) {
+    return std::string(workers) + "/" + std::string(wid) + "/" + std::string(action);
   }
 
   guarded<std::map<std::string, faktory_worker>> crew_;
 };
 
-TEST_F(HttpFaktory, ShowsAWorkerWithAllThatIsKnownOfIt) {
+TEST_F(HttpFaktory, ListsAWorkerWithAllItsFields) {
   start_with_workers();
   EXPECT_EQ(ask("GET", workers).body, R"({"workers":[],"next":null})");
   add_worker("w");
@@ -71,7 +72,7 @@ TEST_F(HttpFaktory, ShowsAWorkerWithAllThatIsKnownOfIt) {
             R"("last_beat":"1970-01-01T00:00:02.000Z","running":3}],"next":null})");
 }
 
-TEST_F(HttpFaktory, ListsThemPageByPage) {
+TEST_F(HttpFaktory, ListsWorkersPageByPage) {
   start_with_workers();
   for (const char* const wid : {"a", "b&c", "d"}) add_worker(wid);
   const auto first = read<faktory_worker_page>(ask("GET", std::string(workers) + "?limit=2"));
@@ -87,7 +88,7 @@ TEST_F(HttpFaktory, ListsThemPageByPage) {
   }
 }
 
-TEST_F(HttpFaktory, TellsOneToBeQuietAndToEnd) {
+TEST_F(HttpFaktory, SetsAWorkerToQuietAndTerminate) {
   start_with_workers();
   add_worker("w");
   add_worker("a/b");
@@ -100,16 +101,16 @@ TEST_F(HttpFaktory, TellsOneToBeQuietAndToEnd) {
   EXPECT_EQ(ask("GET", path("w", "quiet")).status, 405);
 }
 
-TEST_F(HttpFaktory, SaysThatNobodyOfThatNameIsThere) {
+TEST_F(HttpFaktory, ReportsAnUnknownWorker) {
   start_with_workers();
   EXPECT_EQ(problem_of(ask("POST", path("nobody", "quiet")), 404, error_code::not_found),
-            "there is no worker 'nobody': it never was, or its last connection has gone");
+            "there is no worker 'nobody': it never connected, or its last connection is closed");
   problem_of(ask("POST", path(std::string(5000, 'w'), "terminate")), 404, error_code::not_found);
   EXPECT_EQ(ask("POST", path("%zz", "quiet")).status, 400);
   EXPECT_EQ(ask("POST", path("", "quiet")).status, 404);
 }
 
-TEST_F(HttpFaktory, SaysThatTheProtocolIsNotSpoken) {
+TEST_F(HttpFaktory, ReportsThatTheProtocolIsOff) {
   start();
   const std::string why = problem_of(ask("GET", workers), 404, error_code::not_found);
   EXPECT_NE(why.find("start it with --faktory"), std::string::npos) << why;
@@ -119,9 +120,9 @@ TEST_F(HttpFaktory, SaysThatTheProtocolIsNotSpoken) {
 
 TEST_F(HttpFaktory, TakesAdministratorsOfEveryQueue) {
   token_set tokens;
-  const auto header = [&](token_request what) {
-    what.name = "t";
-    return "Authorization: Bearer " + tokens.create(std::move(what), real_time().now())->text +
+  const auto header = [&](token_request request) {
+    request.name = "t";
+    return "Authorization: Bearer " + tokens.create(std::move(request), real_time().now())->text +
            "\r\n";
   };
   const std::string reader = header({.roles = {role::read}});

@@ -1,4 +1,5 @@
-// Heads that two programs could read as different requests: answered 400, and the connection ends.
+// Heads that two programs could parse differently (request smuggling): 400, and the connection
+// ends.
 #include <gtest/gtest.h>
 
 #include "jobs/http/testing/http_fixture.hpp"
@@ -29,7 +30,7 @@ class HttpFraming : public testing::HttpTest {
 
 const std::string request = "POST /v1/leases HTTP/1.1\r\nHost: localhost\r\n";
 
-TEST_F(HttpFraming, TakesNoTransferEncodingButChunked) {
+TEST_F(HttpFraming, AcceptsOnlyTheTransferEncodingChunked) {
   start();
   for (const std::string_view coding : {"gzip", "chunked, gzip", "gzip, chunked", "identity",
                                         "xchunked", "chunked;q=1", "chunked, chunked", ""}) {
@@ -41,7 +42,7 @@ TEST_F(HttpFraming, TakesNoTransferEncodingButChunked) {
   expect_refused("POST /v1/leases HTTP/1.0\r\nTransfer-Encoding: chunked\r\n", "HTTP/1.0");
 }
 
-TEST_F(HttpFraming, TakesOneLength) {
+TEST_F(HttpFraming, AcceptsOneLengthOnly) {
   start();
   for (const std::string_view second :
        {"Content-Length: 5\r\n", "Content-Length: 6\r\n", "Transfer-Encoding: chunked\r\n",
@@ -54,7 +55,7 @@ TEST_F(HttpFraming, TakesOneLength) {
   }
 }
 
-TEST_F(HttpFraming, TakesOneHostAndOneOrigin) {
+TEST_F(HttpFraming, AcceptsOneHostAndOneOriginOnly) {
   start();
   const std::string line = "POST /v1/leases HTTP/1.1\r\n";
   expect_refused(line, "Host");
@@ -71,7 +72,7 @@ TEST_F(HttpFraming, OfOldClientsNeedsNoHost) {
   EXPECT_EQ(send("GET /healthz HTTP/1.0\r\n\r\n").status, 200);
 }
 
-// Fields behind a body come after the head was acted on, and change nothing of it.
+// Trailers arrive after the head was processed, and are ignored.
 TEST_F(HttpFraming, IgnoresTrailers) {
   start();
   wire w = connect();

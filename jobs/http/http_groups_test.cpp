@@ -11,11 +11,11 @@ using testing::reply;
 
 class HttpGroups : public testing::HttpTest {
  protected:
-  static std::string path(job_id id, std::string_view what = "") {
-    return "/v1/jobs/" + std::to_string(id) + std::string(what);
+  static std::string path(job_id id, std::string_view suffix = "") {
+    return "/v1/jobs/" + std::to_string(id) + std::string(suffix);
   }
-  static std::string batch(job_id id, std::string_view what = "") {
-    return "/v1/batches/" + std::to_string(id) + std::string(what);
+  static std::string batch(job_id id, std::string_view suffix = "") {
+    return "/v1/batches/" + std::to_string(id) + std::string(suffix);
   }
   static std::string with(const leased_job& l, std::string_view more = "") {
     return "{\"lease\":" + std::to_string(l.key) + std::string(more) + "}";
@@ -26,16 +26,16 @@ class HttpGroups : public testing::HttpTest {
     return read<batch_receipt>(r);
   }
   job get(job_id id) { return read<job>(ask("GET", path(id))); }
-  // Does the next job; its id.
+  // Leases and acks the next job; returns its id.
   job_id work() {
     const leased_job l = lease();
-    if (l.it == nullptr) return 0;
-    EXPECT_EQ(ask("POST", path(l.it->id, "/ack"), with(l)).status, 204);
-    return l.it->id;
+    if (l.job == nullptr) return 0;
+    EXPECT_EQ(ask("POST", path(l.job->id, "/ack"), with(l)).status, 204);
+    return l.job->id;
   }
   void die() {
     const leased_job l = lease();
-    EXPECT_EQ(ask("POST", path(l.it->id, "/fail"), with(l, R"(,"for_good":true)")).status, 200);
+    EXPECT_EQ(ask("POST", path(l.job->id, "/fail"), with(l, R"(,"for_good":true)")).status, 200);
   }
   std::string refused(std::string_view method, std::string_view target,
                       std::string_view body = "") {
@@ -96,7 +96,7 @@ TEST_F(HttpGroups, ListBatchesAndTheirJobs) {
       std::string::npos);
 }
 
-TEST_F(HttpGroups, TakeMoreIntoABatchUntilItIsClosed) {
+TEST_F(HttpGroups, PushMoreIntoABatchUntilItIsClosed) {
   start();
   const auto made = push_batch(R"({"open":true,"on_end":{"kind":"after"}})");
   push("{\"kind\":\"more\",\"batch\":" + std::to_string(made.id) + "}");
@@ -123,12 +123,12 @@ TEST_F(HttpGroups, CancelAndRetryAWholeBatch) {
   problem_of(ask("POST", "/v1/batches/999/close"), 404, error_code::not_found);
 }
 
-TEST_F(HttpGroups, AreToldWhatIsWrongWithAWorkflow) {
+TEST_F(HttpGroups, ReportTheErrorOfAWorkflow) {
   start();
   EXPECT_NE(refused("POST", "/v1/batches",
                     R"({"jobs":[{"kind":"a","step":"a","after":["b"]},)"
                     R"({"kind":"b","step":"b","after":["a"]}]})")
-                .find("in a circle: 'a' after 'b' after 'a'"),
+                .find("form a cycle: 'a' after 'b' after 'a'"),
             std::string::npos);
   EXPECT_NE(refused("POST", "/v1/batches", R"({"jobs":[{"kind":"a","after":["nowhere"]}]})")
                 .find("there is no step 'nowhere'"),
@@ -136,7 +136,7 @@ TEST_F(HttpGroups, AreToldWhatIsWrongWithAWorkflow) {
   EXPECT_NE(refused("POST", "/v1/batches", R"({"jobs":[{"kind":"a"},{"kind":""}]})").find("job 2"),
             std::string::npos);
   EXPECT_EQ(refused("POST", "/v1/batches", R"({"jobs":[{"kind":"a","after":[{}]}]})"),
-            "jobs[0].after[0]: give one of job, batch and step, which it waits for "
+            "jobs[0].after[0]: a dependency must have exactly one of job, batch and step "
             "(line 1, column 31)");
   EXPECT_EQ(refused("POST", "/v1/workflows", R"({"name":"x"})"),
             "jobs: a workflow must have at least one job");
@@ -169,9 +169,9 @@ TEST_F(HttpGroups, DrawAWorkflow) {
   problem_of(ask("GET", "/v1/batches/999/graph"), 404, error_code::not_found);
 }
 
-TEST_F(HttpGroups, SayThatAJobWasSkipped) {
+TEST_F(HttpGroups, ReportASkippedJob) {
   start();
-  // One that is gone counts as done: it cannot fail any more.
+  // A deleted job counts as done: it cannot fail.
   push(R"({"kind":"a"})");
   const job_id id = work();
   const reply r =
@@ -186,10 +186,10 @@ TEST_F(HttpGroups, RunJobsOfOneKeyOneAtATime) {
   push(R"({"kind":"a","key":"ada"})");
   push(R"({"kind":"b","key":"ada","priority":5})");
   const leased_job first = lease();
-  EXPECT_EQ(first.it->spec.kind, "a");
+  EXPECT_EQ(first.job->spec.kind, "a");
   EXPECT_EQ(ask("POST", "/v1/leases", "{}").status, 204);
-  ask("POST", path(first.it->id, "/ack"), with(first));
-  EXPECT_EQ(lease().it->spec.kind, "b");
+  ask("POST", path(first.job->id, "/ack"), with(first));
+  EXPECT_EQ(lease().job->spec.kind, "b");
 }
 
 TEST_F(HttpGroups, LimitAQueue) {
@@ -214,16 +214,16 @@ TEST_F(HttpGroups, LimitAQueue) {
 
 // ---- progress and logs
 
-TEST_F(HttpGroups, TellHowFarAJobIsAndWhatItWrote) {
+TEST_F(HttpGroups, ReportProgressAndLogsOfAJob) {
   start();
   const job_id id = push();
   const leased_job l = lease();
   EXPECT_EQ(
       ask("POST", path(id, "/progress"), with(l, R"(,"percent":40,"text":"half way")")).status,
       204);
-  auto it = get(id);
-  ASSERT_TRUE(it.progress);
-  EXPECT_EQ(*it.progress, (progress{40, "half way"}));
+  auto j = get(id);
+  ASSERT_TRUE(j.progress);
+  EXPECT_EQ(*j.progress, (progress{40, "half way"}));
   EXPECT_EQ(ask("POST", path(id, "/extend"), with(l, R"(,"progress":{"percent":60})")).status, 200);
   EXPECT_EQ(get(id).progress->percent, 60);
 
@@ -277,7 +277,7 @@ TEST_F(HttpGroups, KeepCronEntries) {
   problem_of(ask("PATCH", "/v1/crons/report", "{}"), 404, error_code::not_found);
 }
 
-TEST_F(HttpGroups, AreToldWhatIsWrongWithACronEntry) {
+TEST_F(HttpGroups, ReportTheErrorOfACronEntry) {
   start();
   EXPECT_NE(refused("PUT", "/v1/crons/a", R"({"schedule":"61 * * * *","job":{"kind":"k"}})")
                 .find("column 1: minute '61'"),
@@ -287,14 +287,14 @@ TEST_F(HttpGroups, AreToldWhatIsWrongWithACronEntry) {
                 .find("Mars/Base"),
             std::string::npos);
   EXPECT_NE(refused("PUT", "/v1/crons/a", R"({"name":"b","schedule":"@daily","job":{"kind":"k"}})")
-                .find("the body says 'b', the path 'a'"),
+                .find("the body has 'b', but the path has 'a'"),
             std::string::npos);
   EXPECT_NE(refused("PUT", "/v1/crons/a", R"({"schedule":"@daily","job":{}})")
                 .find("job: the field \"kind\" is missing"),
             std::string::npos);
 }
 
-TEST_F(HttpGroups, CheckAScheduleWithoutKeepingIt) {
+TEST_F(HttpGroups, CheckAScheduleWithoutStoringIt) {
   start();
   const auto times =
       read<json::cron_times>(ask("POST", "/v1/crons/check", R"({"schedule":"0 0 1 1 *"})"));

@@ -37,7 +37,7 @@ class HttpMemory : public testing::HttpTest {
                            .keep_for = std::chrono::hours(1)})
                     .get());
   }
-  // Successes of a route that were made, whether they were sent or not.
+  // Returns the number of successful replies of a route, sent or not.
   std::uint64_t answered(std::string_view route = "/v1/jobs/{id}") const {
     const std::string text = ask("GET", "/metrics", "", reader_).body;
     const std::string line = "route=\"" + std::string(route) + R"(",status="2xx"} )";
@@ -121,7 +121,7 @@ TEST_F(HttpMemory, StopsDispatchingWhileAnswersAreUnread) {
   for (int i = 0; i < 16; ++i) gets += get_job;
   w.send(gets);
   eventually([&] { return answered() > 0; }, "the first answer");
-  // Sockets hold some; beyond that there is one answer.
+  // The sockets buffer some; beyond that there is one reply.
   for (int i = 0; i < 50; ++i) EXPECT_LE(answered(), 5U);
   EXPECT_LT(memory_->bytes(), 25 * mb);
   for (int i = 0; i < 16; ++i) EXPECT_GT(w.receive().body.size(), 4 * mb - 2);
@@ -137,7 +137,7 @@ TEST_F(HttpMemory, HoldsBackLongAnswersWithoutLosingTheirRequests) {
       "Content-Length: 14\r\n\r\n{\"weight\": 17}";
   w.send(get_job + change + get_job + "GET /v1/jobs HTTP/1.1\r\nHost: localhost\r\n\r\n" + change);
   for (int i = 0; i < 5; ++i) EXPECT_EQ(w.receive().status, 200);
-  // The same when each comes in two parts.
+  // The same with requests in two parts.
   for (int i = 0; i < 5; ++i) {
     w.send(get_job + change.substr(0, change.size() - 5));
     w.send(change.substr(change.size() - 5));
@@ -165,7 +165,7 @@ TEST_F(HttpMemory, ClosesTheLargestIdleConnectionsWhenTheBudgetIsExceeded) {
   EXPECT_EQ(honest.receive().status, 200) << "it held next to nothing";
 }
 
-TEST_F(HttpMemory, EventStreamsGoOnAfterTheBudgetWasExceeded) {
+TEST_F(HttpMemory, EventStreamsContinueAfterTheBudgetWasExceeded) {
   start_with(8 * mb);
   wire w = connect();
   w.request("GET", "/v1/events?heartbeat=100ms", "");
@@ -173,20 +173,20 @@ TEST_F(HttpMemory, EventStreamsGoOnAfterTheBudgetWasExceeded) {
   {
     net::client_memory::account other(*memory_);
     other.open(false, [](auto) {});
-    other.hold({.output = 100 * mb});
+    other.report({.output = 100 * mb});
     ASSERT_TRUE(jobs().push({.kind = "before"}).get());
   }
   ASSERT_TRUE(jobs().push({.kind = "after"}).get());
-  std::string heard;
-  while (heard.find("\"job\":2") == std::string::npos) {
+  std::string received;
+  while (received.find("\"job\":2") == std::string::npos) {
     const std::string more = w.next_chunk();
     ASSERT_FALSE(more.empty());
-    heard += more;
+    received += more;
   }
-  EXPECT_LT(heard.find("\"job\":1"), heard.find("\"job\":2"));
+  EXPECT_LT(received.find("\"job\":1"), received.find("\"job\":2"));
 }
 
-// All waits for a job end at once, and each answer is as long as the job.
+// All waits for a job end at once, and each reply is as long as the job.
 TEST_F(HttpMemory, AnswersAllThatWaitedForALongJob) {
   use_token({role::admin}, {});
   start_with(24 * mb);
@@ -218,7 +218,7 @@ TEST_F(HttpMemory, AWaitForEventsTakesAWholePage) {
   std::vector<job_spec> specs(5, {.kind = "k"});
   eventually(
       [&] {
-        // Until one commit has come after the wait began.
+        // Wait for a commit after the wait began.
         (void)jobs().push_many(specs).get();
         return answered("/v1/events") > 0;
       },
@@ -228,8 +228,8 @@ TEST_F(HttpMemory, AWaitForEventsTakesAWholePage) {
   EXPECT_EQ(page.events[1].number, page.events[0].number + 1);
 }
 
-// The other connection's replies of unknown length hold up the look-ups and nothing else.
-TEST_F(HttpMemory, CountsWhatAScopedTokenSendsUntilItsJobsAreLookedUp) {
+// The other connection's replies of unknown length delay only the look-ups.
+TEST_F(HttpMemory, CountsTheRequestOfAScopedTokenUntilItsJobsAreLookedUp) {
   use_token({role::push, role::work}, {"mine"});
   start_with(64 * mb);
   const job_id id =
@@ -250,14 +250,14 @@ TEST_F(HttpMemory, CountsWhatAScopedTokenSendsUntilItsJobsAreLookedUp) {
                    R"({"acks":[{"id":)" + job + R"(,"lease":1,"result":)" + text + "}]}", 200),
         std::tuple("/v1/jobs/1/ack", R"({"lease":)" + lease + R"(,"result":)" + text + "}", 204)}) {
     SCOPED_TRACE(target);
-    other.hold({.expected = 100 * mb});
+    other.report({.expected = 100 * mb});
     wire w = connect();
     w.request("POST", target, body, token_);
     w.request("GET", "/healthz");
     ++checks;
     eventually([&] { return answered("/healthz") == checks; }, "the request behind it");
     EXPECT_GE(memory_->bytes(), text.size());
-    other.hold({});
+    other.report({});
     EXPECT_EQ(w.receive().status, status);
     EXPECT_EQ(w.receive().status, 200);
     eventually([&] { return memory_->bytes() < text.size(); }, "its memory to be free");
@@ -270,7 +270,7 @@ TEST_F(HttpMemory, KeepsTheReservationOfABodyUntilItsJobsAreLookedUp) {
   ASSERT_TRUE(jobs().push({.queue = "mine", .kind = "k"}).get());
   net::client_memory::account other(*memory_);
   other.open(false, [](auto) {});
-  other.hold({.expected = 100 * mb});
+  other.report({.expected = 100 * mb});
   wire w = connect();
   const std::string body =
       R"({"kind":"k","queue":"mine","after":[1],"args":")" + std::string(3 * mb, 'x') + "\"}";
@@ -285,7 +285,7 @@ TEST_F(HttpMemory, KeepsTheReservationOfABodyUntilItsJobsAreLookedUp) {
   net::client_memory::account large(*memory_);
   large.open(false, [](auto) {});
   EXPECT_FALSE(large.reserve(30 * mb));
-  other.hold({});
+  other.report({});
   EXPECT_EQ(w.receive().status, 201);
   EXPECT_EQ(w.receive().status, 200);
   EXPECT_TRUE(large.has_reservation());

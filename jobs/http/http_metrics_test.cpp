@@ -1,4 +1,4 @@
-// /metrics, read as Prometheus reads it.
+// /metrics, parsed as Prometheus does.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -13,8 +13,8 @@ namespace {
 using testing::reply;
 using labels = std::map<std::string, std::string>;
 
-// The text form, strictly: every sample belongs to the family that was last announced, with HELP
-// and TYPE, once; no sample is there twice.
+// Parses the text format strictly: every sample belongs to the last family, which has HELP and TYPE
+// once; no sample is repeated.
 class exposition {
  public:
   explicit exposition(std::string_view text) {
@@ -88,7 +88,7 @@ class exposition {
     char* end = nullptr;
     const double value = std::strtod(line.c_str() + at + 1, &end);
     EXPECT_EQ(*end, '\0') << line;
-    EXPECT_TRUE(samples_.emplace(std::pair(name, with), value).second) << line << " is there twice";
+    EXPECT_TRUE(samples_.emplace(std::pair(name, with), value).second) << line << " is repeated";
   }
 
   std::string family_;
@@ -165,7 +165,7 @@ TEST_F(HttpMetrics, HaveEveryNumberOfTheEngine) {
   }
 }
 
-TEST_F(HttpMetrics, ShowWhatWaitsAndWhatIsLimited) {
+TEST_F(HttpMetrics, ShowWaitersAndLimits) {
   start();
   ask("PATCH", "/v1/queues/default", R"({"rate":2.5,"concurrency":7,"weight":3})");
   push(R"({"kind":"a"})");

@@ -1,4 +1,4 @@
-// Which web pages may send requests that change something, on every route that does.
+// Web pages whose unsafe requests are accepted, on every route.
 #include <gtest/gtest.h>
 
 #include "jobs/http/detail/router.hpp"
@@ -13,7 +13,7 @@ using testing::reply;
 using testing::wire;
 
 struct row {
-  std::string_view what;
+  std::string_view label;
   std::string_view host;
   std::string_view headers;
   bool is_allowed;
@@ -23,7 +23,7 @@ constexpr std::string_view local = "localhost:7433";
 constexpr std::string_view proxied = "jobs.example";
 
 constexpr auto rows = std::to_array<row>({
-    // Clients that are no browsers.
+    // Clients other than browsers.
     {"no Origin", local, "", true},
     {"no Origin, sent to an address", "203.0.113.5:7433", "", true},
     // The origin that the request was sent to.
@@ -33,7 +33,7 @@ constexpr auto rows = std::to_array<row>({
     {"same address, its usual port", "203.0.113.5", "Origin: http://203.0.113.5:80\r\n", true},
     {"same IPv6 address", "[::1]:7433", "Origin: http://[::1]:7433\r\n", true},
     {"same, of a name", proxied, "Origin: http://jobs.example\r\n", true},
-    // Any other.
+    // Other origins.
     {"other port", local, "Origin: http://localhost:7434\r\n", false},
     {"other port of localhost", local, "Origin: http://localhost:3000\r\n", false},
     {"usual port", local, "Origin: http://localhost\r\n", false},
@@ -49,7 +49,7 @@ constexpr auto rows = std::to_array<row>({
     {"other site", local, "Origin: https://evil.example\r\n", false},
     {"other site, same beginning", local, "Origin: http://localhost:7433.evil.example\r\n", false},
     {"https for http", local, "Origin: https://localhost:7433\r\n", false},
-    // A proxy that has the TLS. http.hosts names jobs.example and two.example:8443.
+    // A proxy with TLS. http.hosts has jobs.example and two.example:8443.
     {"https of a listed name", local, "Origin: https://jobs.example\r\n", true},
     {"https of a listed name, kept Host", proxied, "Origin: https://jobs.example\r\n", true},
     {"https of a listed name and port", local, "Origin: https://two.example:8443\r\n", true},
@@ -57,7 +57,7 @@ constexpr auto rows = std::to_array<row>({
     {"listed name, without its port", local, "Origin: https://two.example\r\n", false},
     {"http of a listed name", local, "Origin: http://jobs.example\r\n", false},
     {"below a listed name", local, "Origin: https://x.jobs.example\r\n", false},
-    // What browsers send since 2020 to localhost and over https.
+    // Sec-Fetch-Site, which browsers send since 2020 to localhost and over https.
     {"fetch: same-origin", local, "Sec-Fetch-Site: same-origin\r\n", true},
     {"fetch: same-origin, rewritten Host", local,
      "Sec-Fetch-Site: same-origin\r\nOrigin: https://unlisted.example\r\n", true},
@@ -89,7 +89,7 @@ class HttpOrigins : public testing::HttpTest {
   void SetUp() override { start({.hosts = {"jobs.example", "two.example:8443"}}); }
 };
 
-TEST_F(HttpOrigins, AreCheckedOnEveryRouteThatChangesSomething) {
+TEST_F(HttpOrigins, AreCheckedOnEveryUnsafeRoute) {
   wire w = connect();
   std::size_t routes = 0;
   for (const http::route& r : http::routes()) {
@@ -104,8 +104,8 @@ TEST_F(HttpOrigins, AreCheckedOnEveryRouteThatChangesSomething) {
     for (const row& each : rows) {
       const reply got = request(w, each, to_string(r.method), path);
       EXPECT_EQ(got.status != 403, each.is_allowed)
-          << to_string(r.method) << " " << path << ": " << each.what << ": " << got.body;
-      EXPECT_NE(got.status, 421) << each.what;
+          << to_string(r.method) << " " << path << ": " << each.label << ": " << got.body;
+      EXPECT_NE(got.status, 421) << each.label;
       if (!each.is_allowed) problem_of(got, 403, error_code::invalid);
     }
   }
@@ -118,14 +118,14 @@ TEST_F(HttpOrigins, AreCheckedAlsoForMethodsAndPathsWithoutARoute) {
     for (const auto& [method, target] : {std::pair("BREW", "/v1/jobs"), std::pair("POST", "/no")}) {
       const reply got = request(w, each, method, target);
       EXPECT_EQ(got.status, each.is_allowed ? (target == std::string_view("/no") ? 404 : 405) : 403)
-          << each.what;
+          << each.label;
     }
   }
 }
 
-// A link of another site may lead here. A script of another site sends its Origin, and so does the
-// OPTIONS request in which its browser asks whether it may send more.
-TEST_F(HttpOrigins, OfRequestsThatChangeNothingAreCheckedIfThereIsOne) {
+// Links of other sites are allowed. A script of another site sends its Origin, and so does the
+// preflight OPTIONS request of its browser.
+TEST_F(HttpOrigins, OfSafeRequestsAreCheckedIfPresent) {
   wire w = connect();
   const auto status = [&](std::string_view method, std::string_view headers) {
     return request(w, {"", local, headers, true}, method, "/v1/queues").status;
@@ -144,7 +144,7 @@ TEST_F(HttpOrigins, OfRequestsThatChangeNothingAreCheckedIfThereIsOne) {
   }
 }
 
-TEST_F(HttpOrigins, ThatAreRefusedAreToldWhatToDo) {
+TEST_F(HttpOrigins, ThatAreRefusedGetAnInstruction) {
   const reply got = ask("POST", "/v1/queues/q/pause", "", "Origin: http://localhost:3000\r\n");
   const std::string why = problem_of(got, 403, error_code::invalid);
   for (const std::string_view part :
@@ -160,7 +160,7 @@ class HttpOriginsOverTls : public testing::HttpTest {
   void SetUp() override {
     files_ = testing::make_certificate(folder_, "server");
     start({.tls = files_, .hosts = {"jobs.example", "two.example:8443"}});
-    expect_alive_ = false;  // the fixture asks in plain text
+    expect_alive_ = false;  // the fixture does not use TLS
   }
 
   sluice::testing::temporary_folder folder_;
@@ -191,15 +191,15 @@ constexpr auto tls_rows = std::to_array<row>({
     {"bearer token", local, "Origin: https://evil.example\r\nAuthorization: Bearer x\r\n", true},
 });
 
-TEST_F(HttpOriginsOverTls, AreCheckedOnRequestsThatChangeSomething) {
+TEST_F(HttpOriginsOverTls, AreCheckedOnUnsafeRequests) {
   testing::tls_wire w(port());
   for (const row& each : tls_rows) {
     const reply got = request(w, each, "POST", "/v1/queues/q/pause");
-    EXPECT_EQ(got.status, each.is_allowed ? 404 : 403) << each.what << ": " << got.body;
+    EXPECT_EQ(got.status, each.is_allowed ? 404 : 403) << each.label << ": " << got.body;
   }
 }
 
-// A page can make a browser send a form without asking; no page of this server does.
+// A page can make a browser send a form without a preflight; no page of this server does.
 TEST_F(HttpOrigins, SendNoForms) {
   const std::string form = "Content-Type: application/x-www-form-urlencoded\r\n";
   EXPECT_EQ(ask("POST", "/v1/jobs", R"({"kind":"k"})", form).status, 201);

@@ -1,4 +1,4 @@
-// The server's own queues, over HTTP: they can be looked at and mended, and are for no client.
+// The server's own queues over HTTP: readable and repairable, but closed to pushes and leases.
 #include "jobs/http/testing/http_fixture.hpp"
 
 namespace sluice::jobs::testing::http_own_queue_test {
@@ -8,7 +8,7 @@ class HttpOwnQueue : public HttpTest {
  protected:
   static void expect_refused(const reply& r) {
     EXPECT_NE(problem_of(r, 403, error_code::forbidden)
-                  .find("queue 'sluice/webhooks' is the server's own"),
+                  .find("queue 'sluice/webhooks' belongs to the server"),
               std::string::npos)
         << r.body;
   }
@@ -21,7 +21,7 @@ class HttpOwnQueue : public HttpTest {
   }
 };
 
-TEST_F(HttpOwnQueue, NobodyPushesIntoIt) {
+TEST_F(HttpOwnQueue, RefusesPushes) {
   start();
   expect_refused(ask("POST", "/v1/jobs", own));
   for (const std::string_view mode : {"each", "all_or_nothing"}) {
@@ -38,7 +38,7 @@ TEST_F(HttpOwnQueue, ALineOfAStreamThatPushesIntoItIsRefused) {
   const reply each = ask("POST", "/v1/jobs", lines, type);
   EXPECT_EQ(each.status, 200);
   EXPECT_NE(each.body.find("\"accepted\":2"), std::string::npos) << each.body;
-  EXPECT_NE(each.body.find("line 2: queue 'sluice/webhooks' is the server's own"),
+  EXPECT_NE(each.body.find("line 2: queue 'sluice/webhooks' belongs to the server"),
             std::string::npos)
       << each.body;
   const reply none = ask("POST", "/v1/jobs?mode=all_or_nothing", lines, type);
@@ -47,7 +47,7 @@ TEST_F(HttpOwnQueue, ALineOfAStreamThatPushesIntoItIsRefused) {
   EXPECT_EQ(jobs().stats().pushed, 2U);
 }
 
-TEST_F(HttpOwnQueue, NeitherJobsNorCallbacksOfABatchGoThere) {
+TEST_F(HttpOwnQueue, RefusesJobsAndCallbacksOfABatch) {
   start();
   for (const std::string_view where : {"/v1/batches", "/v1/workflows"}) {
     expect_refused(ask("POST", where, text({R"({"jobs":[)", other, ",", own, "]}"})));
@@ -59,21 +59,21 @@ TEST_F(HttpOwnQueue, NeitherJobsNorCallbacksOfABatchGoThere) {
   EXPECT_EQ(jobs().stats().pushed, 0U);
 }
 
-TEST_F(HttpOwnQueue, NoCronEntryIsForIt) {
+TEST_F(HttpOwnQueue, RefusesCronEntries) {
   start();
   expect_refused(
       ask("PUT", "/v1/crons/nightly", text({R"({"schedule":"0 3 * * *","job":)", own, "}"})));
   EXPECT_TRUE(jobs().crons().empty());
 }
 
-TEST_F(HttpOwnQueue, NobodyLeasesFromIt) {
+TEST_F(HttpOwnQueue, RefusesLeases) {
   start();
   ASSERT_TRUE(jobs().push({.queue = std::string(webhook_queue), .kind = "sluice.webhook"}).get());
   expect_refused(ask("POST", "/v1/leases", R"({"queues":["default","sluice/webhooks"]})"));
   EXPECT_EQ(jobs().queue(webhook_queue)->counts.ready, 1U);
 }
 
-TEST_F(HttpOwnQueue, WhatIsInItCanBeLookedAtRetriedAndRemoved) {
+TEST_F(HttpOwnQueue, ItsJobsCanBeReadRetriedAndRemoved) {
   start();
   const job_id id =
       jobs().push({.queue = std::string(webhook_queue), .kind = "sluice.webhook"}).get()->id;

@@ -1,4 +1,4 @@
-// Tokens that are revoked or changed while a request is open.
+// Tokens that are revoked or changed while a request is in progress.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ using testing::reply;
 using testing::wire;
 
 struct waiting_call {
-  std::string_view what;
+  std::string_view label;
   std::string_view method;
   std::string_view route;
   std::string_view target;
@@ -32,7 +32,7 @@ constexpr std::string_view line = R"({"kind":"k","queue":"mail"})";
 constexpr std::string_view list = R"({"jobs":[{"kind":"k","queue":"mail"}]})";
 constexpr std::string_view ndjson = "application/x-ndjson";
 
-// Every call that waits. The queue "mail" is full and paused, and job 1 waits in it.
+// All waiting calls. The queue "mail" is full and paused, and contains job 1.
 constexpr auto waiting_calls = std::to_array<waiting_call>({
     {"a lease", "POST", "/v1/leases", "/v1/leases", role::work,
      R"({"queues":["mail"],"wait":"10m"})"},
@@ -51,30 +51,30 @@ constexpr auto waiting_calls = std::to_array<waiting_call>({
     {"a workflow", "POST", "/v1/workflows", "/v1/workflows?wait=10m", role::push, list},
 });
 
-std::string replaced(std::string text, std::string_view from, std::string_view to) {
+std::string replaced(std::string text, std::string_view from, std::string_view replacement) {
   const std::size_t at = text.find(from);
   EXPECT_NE(at, std::string::npos) << from << " in " << text;
-  return at == std::string::npos ? text : text.replace(at, from.size(), to);
+  return at == std::string::npos ? text : text.replace(at, from.size(), replacement);
 }
 
 class HttpRevocation : public testing::HttpTest {
  protected:
   using change = std::function<void(HttpRevocation&)>;
   struct named_change {
-    std::string_view what;
+    std::string_view label;
     change make;
   };
 
-  // The ways in which a token for the queue "mail" ceases to allow a call.
+  // The ways in which a token for the queue "mail" loses the right to a call.
   static std::vector<named_change> withdrawals() {
     return {
-        {"revoked", [](auto& t) { ASSERT_TRUE(t.tokens_.revoke(t.made_.what.id)); }},
-        {"removed", [](auto& t) { ASSERT_TRUE(t.tokens_.remove(t.made_.what.id)); }},
+        {"revoked", [](auto& t) { ASSERT_TRUE(t.tokens_.revoke(t.made_.info.id)); }},
+        {"removed", [](auto& t) { ASSERT_TRUE(t.tokens_.remove(t.made_.info.id)); }},
         {"for another queue", [](auto& t) { t.edit(R"(["mail"])", R"(["other"])"); }},
         {"for another role",
          [](auto& t) {
-           const bool works = t.made_.what.roles.names(role::work);
-           t.edit("[\"" + to_string(t.made_.what.roles) + "\"]",
+           const bool works = t.made_.info.roles.names(role::work);
+           t.edit("[\"" + to_string(t.made_.info.roles) + "\"]",
                   works ? R"(["push"])" : R"(["work"])");
          }},
         {"with another secret",
@@ -100,8 +100,8 @@ class HttpRevocation : public testing::HttpTest {
             .value();
     if (is_serving_) server().use_tokens(tokens_);
   }
-  void edit(std::string_view from, std::string_view to) {
-    tokens_ = token_set::parse(replaced(tokens_.text(), from, to)).value();
+  void edit(std::string_view from, std::string_view replacement) {
+    tokens_ = token_set::parse(replaced(tokens_.text(), from, replacement)).value();
   }
   std::string header() const { return "Authorization: Bearer " + made_.text + "\r\n"; }
   std::string header(std::string_view media) const {
@@ -139,14 +139,14 @@ TEST_F(HttpRevocation, EndsEveryCallThatWaitsWith401) {
   fill_queue();
   for (const waiting_call& call : waiting_calls) {
     for (const named_change& each : withdrawals()) {
-      SCOPED_TRACE(std::string(call.what) + ", a token that is " + std::string(each.what));
+      SCOPED_TRACE(std::string(call.label) + ", a token that is " + std::string(each.label));
       make_token({call.needs});
       wire w = begin(call);
       each.make(*this);
       server().use_tokens(tokens_);
       const reply got = w.receive();
       const std::string why = problem_of(got, 401, error_code::unauthenticated);
-      EXPECT_NE(why.find(made_.what.id), std::string::npos) << why;
+      EXPECT_NE(why.find(made_.info.id), std::string::npos) << why;
       EXPECT_EQ(got.header("www-authenticate"), "Bearer error=\"invalid_token\"");
       eventually([&] { return server().open_grants() == 0; }, "no call that waits");
     }
@@ -162,13 +162,13 @@ TEST_F(HttpRevocation, OfOtherTokensEndsNoCallThatWaits) {
   is_serving_ = true;
   fill_queue();
   for (const waiting_call& call : waiting_calls) {
-    SCOPED_TRACE(call.what);
+    SCOPED_TRACE(call.label);
     make_token({call.needs});
     const auto other = tokens_.create({.name = "o", .roles = {role::read}}, real_time().now());
     ASSERT_TRUE(other);
     server().use_tokens(tokens_);
     wire w = begin(call);
-    ASSERT_TRUE(tokens_.revoke(other->what.id));
+    ASSERT_TRUE(tokens_.revoke(other->info.id));
     server().use_tokens(tokens_);
     edit(R"(["mail"])", R"(["mail","more"])");
     server().use_tokens(tokens_);
@@ -228,7 +228,7 @@ TEST_F(HttpRevocation, EndsAStreamOfEventsWith401) {
   for (const std::string_view target :
        {"/v1/events?queue=mail&heartbeat=10m", "/v1/events?heartbeat=10m"}) {
     for (const named_change& each : withdrawals()) {
-      SCOPED_TRACE(std::string(target) + ", a token that is " + std::string(each.what));
+      SCOPED_TRACE(std::string(target) + ", a token that is " + std::string(each.label));
       make_token({role::read});
       wire w = connect();
       w.request("GET", target, "", header());
@@ -237,17 +237,19 @@ TEST_F(HttpRevocation, EndsAStreamOfEventsWith401) {
       eventually([&] { return server().open_grants() == 1; }, "a stream that waits");
       each.make(*this);
       server().use_tokens(tokens_);
-      std::string heard;
-      for (std::string more = w.next_chunk(); !more.empty(); more = w.next_chunk()) heard += more;
+      std::string received;
+      for (std::string more = w.next_chunk(); !more.empty(); more = w.next_chunk()) {
+        received += more;
+      }
       EXPECT_TRUE(w.clean_end());
-      EXPECT_NE(heard.find("event: error"), std::string::npos) << heard;
-      EXPECT_NE(heard.find("\"status\":401"), std::string::npos) << heard;
+      EXPECT_NE(received.find("event: error"), std::string::npos) << received;
+      EXPECT_NE(received.find("\"status\":401"), std::string::npos) << received;
       eventually([&] { return server().open_grants() == 0; }, "no stream");
     }
   }
 }
 
-// A client that asked first whether to send the body has an answer when its token was checked.
+// A client with Expect: 100-continue gets its reply when its token was checked.
 TEST_F(HttpRevocation, BeforeTheEndOfABodyIsSeenOnEveryRouteWithABody) {
   make_token({role::admin}, {});
   serve();
@@ -264,7 +266,7 @@ TEST_F(HttpRevocation, BeforeTheEndOfABodyIsSeenOnEveryRouteWithABody) {
     w.send(std::string(to_string(r.method)) + " " + path + " HTTP/1.1\r\nHost: localhost\r\n" +
            header("application/json") + "Content-Length: 2\r\nExpect: 100-continue\r\n\r\n");
     ASSERT_EQ(w.receive().status, 100);
-    ASSERT_TRUE(tokens_.revoke(made_.what.id));
+    ASSERT_TRUE(tokens_.revoke(made_.info.id));
     server().use_tokens(tokens_);
     w.send("{}");
     problem_of(w.receive(), 401, error_code::unauthenticated);
@@ -276,7 +278,7 @@ TEST_F(HttpRevocation, EndsAnOpenPushOfLinesBeforeItsNextCommit) {
   serve();
   is_serving_ = true;
   for (const named_change& each : withdrawals()) {
-    SCOPED_TRACE(each.what);
+    SCOPED_TRACE(each.label);
     make_token({role::push});
     const std::uint64_t before = ready();
     wire w = connect();
@@ -301,7 +303,7 @@ TEST_F(HttpRevocation, EndsAnOpenPushOfAllLinesOrNothingWithNothing) {
          "Content-Length: " + std::to_string(2 * body.size()) + "\r\nExpect: 100-continue\r\n\r\n");
   ASSERT_EQ(w.receive().status, 100);
   w.send(body);
-  ASSERT_TRUE(tokens_.revoke(made_.what.id));
+  ASSERT_TRUE(tokens_.revoke(made_.info.id));
   server().use_tokens(tokens_);
   w.send(body);
   const std::string why = problem_of(w.receive(), 401, error_code::unauthenticated);
@@ -309,7 +311,7 @@ TEST_F(HttpRevocation, EndsAnOpenPushOfAllLinesOrNothingWithNothing) {
   EXPECT_EQ(jobs().stats().pushed, 0U);
 }
 
-// The clock of the server alone moves, so that the wait goes on; its job comes too late.
+// Only the server's clock advances, so the wait continues; its job arrives too late.
 TEST_F(HttpRevocation, IsSeenWhenALeaseHasItsJob) {
   made_ = tokens_
               .create({.name = "t",

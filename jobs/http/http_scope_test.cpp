@@ -1,4 +1,4 @@
-// Tokens for some queues only, on batches, cron entries, logs and events.
+// Tokens that are limited to some queues: batches, cron entries, logs and events.
 #include <gtest/gtest.h>
 
 #include "jobs/http/testing/http_fixture.hpp"
@@ -11,10 +11,10 @@ using testing::wire;
 
 class HttpScope : public testing::HttpTest {
  protected:
-  // What a token for the queue `mine` alone may do with each role.
-  std::string scoped(role what) {
+  // The rights of a token for the queue `mine` only, by role.
+  std::string scoped(role needed) {
     return "Authorization: Bearer " +
-           tokens_.create({.name = "t", .roles = {what}, .queues = {"mine"}}, time_.now())
+           tokens_.create({.name = "t", .roles = {needed}, .queues = {"mine"}}, time_.now())
                .value()
                .text +
            "\r\n";
@@ -62,16 +62,16 @@ TEST_F(HttpScope, SeesBatchesOfItsOwnQueuesOnly) {
   const std::string read = scoped(role::read);
   const std::string push = scoped(role::push);
   serve();
-  const std::string mine = "/v1/batches/" + std::to_string(batch_in("mine"));
+  const std::string own = "/v1/batches/" + std::to_string(batch_in("mine"));
   const std::string other = "/v1/batches/" + std::to_string(batch_in("other"));
-  EXPECT_EQ(ask("GET", mine, "", read).status, 200);
+  EXPECT_EQ(ask("GET", own, "", read).status, 200);
   problem_of(ask("GET", other, "", read), 404, error_code::not_found);
-  EXPECT_EQ(ask("GET", mine + "/graph", "", read).status, 200);
+  EXPECT_EQ(ask("GET", own + "/graph", "", read).status, 200);
   problem_of(ask("GET", other + "/graph", "", read), 404, error_code::not_found);
   problem_of(ask("POST", other + "/cancel", "", push), 404, error_code::not_found);
   problem_of(ask("POST", other + "/retry", "", push), 404, error_code::not_found);
   problem_of(ask("POST", other + "/close", "", push), 404, error_code::not_found);
-  EXPECT_EQ(ask("POST", mine + "/cancel", "", push).body, R"({"cancelled":1})");
+  EXPECT_EQ(ask("POST", own + "/cancel", "", push).body, R"({"cancelled":1})");
   problem_of(ask("GET", "/v1/batches", "", read), 403, error_code::forbidden);
 }
 
@@ -96,10 +96,10 @@ TEST_F(HttpScope, PushesNothingThatNamesAJobOrABatchOfAnotherQueue) {
   const auto open_in = [&](const std::string& queue) {
     return jobs().push_batch({.open = true, .jobs = {{.queue = queue, .kind = "k"}}}).get()->id;
   };
-  const job_id mine = open_in("mine");
+  const job_id own = open_in("mine");
   const job_id job = jobs().push({.queue = "mine", .kind = "k"}).get()->id;
   const std::string begin = R"({"kind":"k","queue":"mine",)";
-  for (const std::string& names : {"\"batch\":" + text(mine), "\"after\":[" + text(mine) + "]",
+  for (const std::string& names : {"\"batch\":" + text(own), "\"after\":[" + text(own) + "]",
                                    "\"after\":[" + text(job) + "]"}) {
     const reply got = ask("POST", "/v1/jobs", begin + names + "}", push);
     EXPECT_EQ(got.status, 201) << names << got.body;
@@ -141,7 +141,7 @@ TEST_F(HttpScope, NamesNoOtherJobsAndBatchesInLines) {
   EXPECT_EQ(jobs().queue("mine")->counts.ready, 1U);
 }
 
-TEST_F(HttpScope, SaysNothingAboutLeasesOfOtherQueues) {
+TEST_F(HttpScope, HidesLeasesOfOtherQueues) {
   const std::string work = scoped(role::work);
   serve();
   const auto leased_from = [&](const std::string& queue) {
@@ -149,7 +149,7 @@ TEST_F(HttpScope, SaysNothingAboutLeasesOfOtherQueues) {
     return jobs().lease({.queues = {queue}}).get().value().at(0);
   };
   const leased_job other = leased_from("other");
-  const std::string path = "/v1/jobs/" + std::to_string(other.it->id);
+  const std::string path = "/v1/jobs/" + std::to_string(other.job->id);
   const std::string key = "\"lease\":" + std::to_string(other.key);
   problem_of(ask("POST", path + "/ack", "{" + key + "}", work), 404, error_code::not_found);
   problem_of(ask("POST", path + "/extend", "{" + key + "}", work), 404, error_code::not_found);
@@ -162,21 +162,21 @@ TEST_F(HttpScope, SaysNothingAboutLeasesOfOtherQueues) {
              error_code::not_found);
   EXPECT_TRUE(jobs().extend(other.ref()));
 
-  const leased_job mine = leased_from("mine");
+  const leased_job own = leased_from("mine");
   const leased_job more = leased_from("mine");
   const auto item = [](const leased_job& l) {
-    return "{\"id\":" + std::to_string(l.it->id) + ",\"lease\":" + std::to_string(l.key) + "}";
+    return "{\"id\":" + std::to_string(l.job->id) + ",\"lease\":" + std::to_string(l.key) + "}";
   };
   const reply many =
       ask("POST", "/v1/acks",
-          R"({"acks":[)" + item(mine) + "," + item(other) + "," + item(more) + "]}", work);
+          R"({"acks":[)" + item(own) + "," + item(other) + "," + item(more) + "]}", work);
   EXPECT_EQ(many.status, 200) << many.body;
   EXPECT_NE(many.body.find("not_found"), std::string::npos) << many.body;
   EXPECT_EQ(jobs().stats().running, 1U);
   EXPECT_TRUE(jobs().extend(other.ref()));
   const leased_job last = leased_from("mine");
   const std::string ack = "{\"lease\":" + std::to_string(last.key) + "}";
-  const std::string mine_path = "/v1/jobs/" + std::to_string(last.it->id);
+  const std::string mine_path = "/v1/jobs/" + std::to_string(last.job->id);
   EXPECT_EQ(ask("POST", mine_path + "/extend", ack, work).status, 200);
   EXPECT_EQ(ask("POST", mine_path + "/ack", ack, work).status, 204);
   problem_of(ask("POST", mine_path + "/ack", ack, work), 409, error_code::lease_lost);
@@ -199,7 +199,7 @@ TEST_F(HttpScope, SeesCronEntriesOfItsOwnQueuesOnly) {
   }
   problem_of(ask("DELETE", "/v1/crons/b", "", admin), 404, error_code::not_found);
   problem_of(ask("PATCH", "/v1/crons/b", "{}", admin), 404, error_code::not_found);
-  // Neither takes over another's entry, nor makes one for another queue.
+  // It can neither replace an entry of another queue, nor create one.
   problem_of(ask("PUT", "/v1/crons/b", R"({"schedule":"@daily","job":{"kind":"k","queue":"mine"}})",
                  admin),
              404, error_code::not_found);
@@ -209,7 +209,7 @@ TEST_F(HttpScope, SeesCronEntriesOfItsOwnQueuesOnly) {
   EXPECT_EQ(ask("DELETE", "/v1/crons/a", "", admin).status, 204);
 }
 
-TEST_F(HttpScope, HearsEventsOfItsOwnQueuesOnly) {
+TEST_F(HttpScope, ReceivesEventsOfItsOwnQueuesOnly) {
   const std::string read = scoped(role::read);
   serve();
   wire w = connect();
@@ -219,14 +219,14 @@ TEST_F(HttpScope, HearsEventsOfItsOwnQueuesOnly) {
   const auto start = jobs().events({}, wait_limits(deadline::after(milliseconds(0)))).get().value();
   ASSERT_TRUE(jobs().push({.queue = "other", .kind = "k"}).get());
   ASSERT_TRUE(jobs().push({.queue = "mine", .kind = "k"}).get());
-  std::string heard;
-  while (heard.find("event: pushed") == std::string::npos) {
+  std::string received;
+  while (received.find("event: pushed") == std::string::npos) {
     const std::string more = w.next_chunk();
     ASSERT_FALSE(more.empty());
-    heard += more;
+    received += more;
   }
-  EXPECT_EQ(heard.find("other"), std::string::npos) << heard;
-  EXPECT_NE(heard.find("\"queue\":\"mine\""), std::string::npos) << heard;
+  EXPECT_EQ(received.find("other"), std::string::npos) << received;
+  EXPECT_NE(received.find("\"queue\":\"mine\""), std::string::npos) << received;
   const auto page = HttpTest::read<event_page>(ask(
       "GET",
       "/v1/events?format=json&after=" + json::to_string(json::event_place{start.epoch, start.next}),
@@ -236,8 +236,8 @@ TEST_F(HttpScope, HearsEventsOfItsOwnQueuesOnly) {
   problem_of(ask("GET", "/v1/events?queue=other", "", read), 403, error_code::forbidden);
 }
 
-TEST_F(HttpScope, HearsNoMoreWhenTheTokenIsRevokedOrOver) {
-  enum class how { revoked, removed, over };
+TEST_F(HttpScope, ReceivesNoEventsAfterTheTokenIsRevokedOrExpired) {
+  enum class ending { revoked, removed, over };
   const unix_time end = time_.now() + milliseconds(60'000);
   std::vector<token_set::created> made;
   for (int i = 0; i < 3; ++i) {
@@ -246,7 +246,7 @@ TEST_F(HttpScope, HearsNoMoreWhenTheTokenIsRevokedOrOver) {
             .value());
   }
   serve();
-  for (const how ends : {how::revoked, how::removed, how::over}) {
+  for (const ending ends : {ending::revoked, ending::removed, ending::over}) {
     const token_set::created& one = made[static_cast<std::size_t>(ends)];
     wire w = connect();
     w.request("GET", "/v1/events", "", "Authorization: Bearer " + one.text + "\r\n");
@@ -255,33 +255,33 @@ TEST_F(HttpScope, HearsNoMoreWhenTheTokenIsRevokedOrOver) {
     ASSERT_TRUE(jobs().push({.queue = "before", .kind = "k"}).get());
     while (w.next_chunk().find("event: pushed") == std::string::npos) {
     }
-    if (ends == how::revoked) {
-      ASSERT_TRUE(tokens_.revoke(one.what.id));
+    if (ends == ending::revoked) {
+      ASSERT_TRUE(tokens_.revoke(one.info.id));
     }
-    if (ends == how::removed) {
-      ASSERT_TRUE(tokens_.remove(one.what.id));
+    if (ends == ending::removed) {
+      ASSERT_TRUE(tokens_.remove(one.info.id));
     }
-    if (ends == how::over) time_.advance(milliseconds(60'000));
+    if (ends == ending::over) time_.advance(milliseconds(60'000));
     server().use_tokens(tokens_);
     ASSERT_TRUE(jobs().push({.queue = "secret", .kind = "k"}).get());
-    std::string heard;
-    while (heard.find("secret") == std::string::npos) {
+    std::string received;
+    while (received.find("secret") == std::string::npos) {
       const std::string more = w.next_chunk();
       if (more.empty()) break;
-      heard += more;
+      received += more;
     }
     EXPECT_TRUE(w.clean_end());
-    EXPECT_NE(heard.find("unauthenticated"), std::string::npos) << heard;
-    EXPECT_EQ(heard.find("secret"), std::string::npos) << heard;
+    EXPECT_NE(received.find("unauthenticated"), std::string::npos) << received;
+    EXPECT_EQ(received.find("secret"), std::string::npos) << received;
   }
 }
 
 TEST_F(HttpScope, ReadsLogsOfItsOwnQueuesOnly) {
   const std::string read = scoped(role::read);
   serve();
-  const auto mine = jobs().push({.queue = "mine", .kind = "k"}).get()->id;
+  const auto own = jobs().push({.queue = "mine", .kind = "k"}).get()->id;
   const auto other = jobs().push({.queue = "other", .kind = "k"}).get()->id;
-  EXPECT_EQ(ask("GET", "/v1/jobs/" + std::to_string(mine) + "/logs", "", read).status, 200);
+  EXPECT_EQ(ask("GET", "/v1/jobs/" + std::to_string(own) + "/logs", "", read).status, 200);
   problem_of(ask("GET", "/v1/jobs/" + std::to_string(other) + "/logs", "", read), 404,
              error_code::not_found);
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the HTTP server is told about who may reach it, and what it tells about it.
+// Reports of the HTTP server about access: audited requests, and unknown tokens.
 
 #include <cstdint>
 #include <string>
@@ -10,17 +10,17 @@
 
 namespace sluice::jobs {
 
-// One request that changes something for others. The views last as long as the call that has them.
+// An audited request: one with effects for other clients. The views are valid during the callback.
 struct audit_entry {
   std::string_view who;   // the id of the token, or "local"
   std::string_view from;  // the client's address
   std::string_view act;   // "POST /v1/queues/mail/purge"
-  int status = 0;         // of the answer
+  int status = 0;         // of the reply
 };
 
-// Tokens that were not known, since this was told last; at most once a second.
+// Requests with unknown tokens since the previous notice. At most one notice a second.
 struct intrusion_notice {
-  std::string_view from;  // the last of them
+  std::string_view from;  // address of the last such client
   std::uint64_t times = 0;
 };
 

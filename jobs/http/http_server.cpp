@@ -18,7 +18,7 @@ namespace {
 
 using boost::asio::ip::tcp;
 
-// Connections beyond the limit that are being told so.
+// Connections beyond the limit that receive an error reply at the same time.
 constexpr std::size_t refusals_max = 64;
 
 result<tcp::endpoint> endpoint_of(const http_server_options& o, unix_time now) {
@@ -26,18 +26,18 @@ result<tcp::endpoint> endpoint_of(const http_server_options& o, unix_time now) {
   if (!parsed) return parsed.error();
   const auto& address = *parsed;
   if (address.is_loopback()) return tcp::endpoint(address, o.port);
-  const std::string who = "cannot listen on " + o.address + ", where other machines reach it, ";
+  const std::string refusal = "cannot listen on " + o.address + ", an address beyond loopback, ";
   if (!o.tokens || !o.tokens->has_usable(now)) {
     return error{error_code::invalid,
-                 who +
-                     "without a token that can be used; make one: sluice token create --name me "
+                 refusal +
+                     "without a valid token; create one: sluice token create --name me "
                      "--role admin"};
   }
   if (!o.tls && !o.insecure_http) {
     return error{error_code::invalid,
-                 who +
-                     "without TLS: tokens and jobs would be there for all to read; set tls.cert "
-                     "and tls.key, or http.insecure = true if a proxy or the network sees to it"};
+                 refusal +
+                     "without TLS: tokens and jobs would be sent in plain text; set tls.cert and "
+                     "tls.key, or http.insecure = true if a proxy or the network encrypts them"};
   }
   return tcp::endpoint(address, o.port);
 }
@@ -73,7 +73,7 @@ class http_server::impl {
 };
 
 result<std::uint16_t> http_server::impl::start(engine& jobs) {
-  check(loops_.empty(), "sluice::jobs::http_server", "to be started once");
+  check(loops_.empty(), "sluice::jobs::http_server", "one call of start");
   const auto where = endpoint_of(state_.options, state_.time.now());
   if (!where) return where.error();
   if (state_.options.tls) {
@@ -97,15 +97,16 @@ result<std::uint16_t> http_server::impl::start(engine& jobs) {
     return port.error();
   }
   listener_->accept();
-  // They do not commit for their clients (engine::help): who asks how the server is must be
-  // answered also while the disk is not.
+  // HTTP loops never commit themselves (engine::commit_here), so /healthz is answered even while
+  // the disk hangs.
   for (const auto& l : loops_) l->start();
   return *port;
 }
 
 result<tls_certificate> http_server::impl::reload_tls() {
   if (!state_.options.tls) {
-    return error{error_code::invalid, "there is no certificate to load: this server has no TLS"};
+    return error{error_code::invalid,
+                 "cannot reload the certificate: this server does not use TLS"};
   }
   auto loaded = net::tls_context::load(*state_.options.tls, state_.time.now());
   if (!loaded) return loaded.error();
@@ -117,19 +118,19 @@ result<tls_certificate> http_server::impl::reload_tls() {
 void http_server::impl::take(net::stream::socket_type socket, std::size_t which) {
   http::loop& home = *loops_[which];
   const std::size_t open = connections();
-  const bool is_over = open >= state_.options.connections_max;
-  (is_over ? home.counts().refused : home.counts().accepted).fetch_add(1, relaxed);
+  const bool is_refused = open >= state_.options.connections_max;
+  (is_refused ? home.counts().refused : home.counts().accepted).fetch_add(1, relaxed);
   if (open >= state_.options.connections_max + refusals_max) return;  // closes it
   auto made = std::make_shared<http::connection>(home, std::move(socket), *state_.tls.load());
   home.counts().open.fetch_add(1, relaxed);
-  home.run_soon([&home, made = std::move(made), is_over] {
+  home.run_soon([&home, made = std::move(made), is_refused] {
     home.add(made);
-    is_over ? made->begin_refused() : made->begin();
+    is_refused ? made->begin_refused() : made->begin();
   });
 }
 
-// Workers whose connection is lost meanwhile come back to say how their jobs went, so that new
-// connections are taken to the last.
+// New connections are accepted until `stop`: a worker whose connection was lost must be able to
+// reconnect and end its leases.
 void http_server::impl::close_intake() {
   state_.closing.store(true);
 }

@@ -22,13 +22,13 @@ std::string lease_body(const leased_job& l, std::string_view more = "") {
   return "{\"lease\":" + std::to_string(l.key) + std::string(more) + "}";
 }
 
-std::string job_path(job_id id, std::string_view what = "") {
-  return "/v1/jobs/" + std::to_string(id) + std::string(what);
+std::string job_path(job_id id, std::string_view suffix = "") {
+  return "/v1/jobs/" + std::to_string(id) + std::string(suffix);
 }
 
 // ---- producers
 
-TEST_F(HttpServer, TakesAJobAndSaysWhereItIs) {
+TEST_F(HttpServer, AcceptsAJobAndReturnsItsLocation) {
   start();
   const reply r = ask("POST", "/v1/jobs", R"({"kind":"mail","args":{"to":"ada"}})");
   EXPECT_EQ(r.status, 201);
@@ -47,7 +47,7 @@ TEST_F(HttpServer, KeepsNumbersAsTheyWereSent) {
   const std::string args = R"([12345678901234567890,1.10,1e400])";
   push(R"({"kind":"k","args":)" + args + "}");
   EXPECT_NE(ask("GET", "/v1/jobs/1").body.find(args), std::string::npos);
-  EXPECT_EQ(lease().it->spec.args.data, args);
+  EXPECT_EQ(lease().job->spec.args.data, args);
 }
 
 TEST_F(HttpServer, SchedulesAJobForLater) {
@@ -66,7 +66,7 @@ TEST_F(HttpServer, NamesTheJobThatHasAUniqueKey) {
   EXPECT_EQ(r.body, R"({"id":1,"duplicate":true})");
 }
 
-TEST_F(HttpServer, SaysThatAJobWasDropped) {
+TEST_F(HttpServer, ReportsADroppedJob) {
   start();
   ask("PATCH", "/v1/queues/default", R"({"capacity_jobs":1,"when_full":"drop_newest"})");
   push();
@@ -101,13 +101,13 @@ TEST_F(HttpServer, TakesAllJobsOrNone) {
             R"({"accepted":1,"results":[{"id":1}]})");
 }
 
-TEST_F(HttpServer, NamesTheJobThatIsInTheWayOfAllTheOthers) {
+TEST_F(HttpServer, NamesTheJobThatBlocksAllTheOthers) {
   start();
   const job_id holder = push(R"({"kind":"k","unique":{"key":"u"}})");
   const reply r = ask("POST", "/v1/jobs?mode=all_or_nothing",
                       R"([{"kind":"a"},{"kind":"k","unique":{"key":"u"}}])");
   problem_of(r, 409, error_code::duplicate);
-  EXPECT_EQ(json::read<json::problem>(r.body)->why.job, holder);
+  EXPECT_EQ(json::read<json::problem>(r.body)->error.job, holder);
   EXPECT_EQ(jobs().stats().pushed, 1U);
 }
 
@@ -168,7 +168,7 @@ TEST_F(HttpServer, RefusesAPushIntoAFullQueueWithTheReason) {
   EXPECT_EQ(many.header("retry-after"), "1");
 }
 
-TEST_F(HttpServer, RefusesManyPushesAsAWholeWhenAllOfThemMayBeTriedAgain) {
+TEST_F(HttpServer, RefusesABulkPushAsAWholeWhenAllJobsMayBeRetried) {
   start();
   ask("PATCH", "/v1/queues/full", R"({"capacity_jobs":1})");
   push(R"({"kind":"k","queue":"full"})");
@@ -182,13 +182,13 @@ TEST_F(HttpServer, RefusesManyPushesAsAWholeWhenAllOfThemMayBeTriedAgain) {
   for (const reply& r : all_ways(full, full)) {
     problem_of(r, 503, error_code::queue_full);
     EXPECT_EQ(r.header("retry-after"), "1");
-    // What came of each is there as ever.
+    // The body has the result of each job as usual.
     const auto results = json::read<std::vector<result<push_receipt>>>(r.body);
     ASSERT_TRUE(results) << r.body;
     ASSERT_EQ(results->size(), 2U);
     for (const auto& one : *results) EXPECT_EQ(one.error().code, error_code::queue_full);
   }
-  // One that will never be taken, or that need not be: look at each.
+  // With a job that is invalid, accepted or a duplicate, the client must check each result.
   for (const char* other :
        {R"({"kind":""})", R"({"kind":"k"})", R"({"kind":"k","unique":{"key":"u"}})"}) {
     for (const reply& r : all_ways(full, other)) {
@@ -199,12 +199,12 @@ TEST_F(HttpServer, RefusesManyPushesAsAWholeWhenAllOfThemMayBeTriedAgain) {
   EXPECT_EQ(ask("POST", "/v1/jobs", "[]").status, 200);
 }
 
-TEST_F(HttpServer, BoundsAStreamThatIsAllOrNothingWhileItComes) {
+TEST_F(HttpServer, BoundsAnAllOrNothingStreamWhileItArrives) {
   start({.body_bytes_max = 4000, .bulk_jobs_max = 10});
   const std::string type = "Content-Type: application/x-ndjson\r\n";
   const std::string head = "POST /v1/jobs?mode=all_or_nothing HTTP/1.1\r\nHost: localhost\r\n" +
                            type + "Transfer-Encoding: chunked\r\n\r\n";
-  // Neither body has an end: they are refused before it.
+  // Neither body is complete: they are refused before their end.
   wire many = connect();
   many.send(head + "8f\r\n");
   for (int i = 0; i < 11; ++i) many.send("{\"kind\":\"k\"}\n");
@@ -226,36 +226,36 @@ TEST_F(HttpServer, BoundsAStreamThatIsAllOrNothingWhileItComes) {
   EXPECT_EQ(jobs().stats().pushed, 30U);
 }
 
-TEST_F(HttpServer, RefusesTwoModesThatDisagree) {
+TEST_F(HttpServer, RefusesTwoDifferentModes) {
   start();
   const std::string each = R"({"mode":"each","jobs":[{"kind":"a"}]})";
   const std::string all = R"({"jobs":[{"kind":"a"}],"mode":"all_or_nothing"})";
   for (const auto& [query, body] : {std::pair{"all_or_nothing", each}, {"each", all}}) {
     EXPECT_EQ(problem_of(ask("POST", "/v1/jobs?mode=" + std::string(query), body), 400,
                          error_code::invalid),
-              "the parameter 'mode': the body says another mode; which of them?");
+              "the parameter 'mode': the body has a different mode; send one");
   }
   EXPECT_EQ(jobs().stats().pushed, 0U);
   EXPECT_EQ(ask("POST", "/v1/jobs?mode=each", each).status, 200);
   EXPECT_EQ(ask("POST", "/v1/jobs?mode=all_or_nothing", all).status, 200);
-  // The query alone.
+  // The query only.
   const std::string one_is_wrong = R"({"jobs":[{"kind":"a"},{"kind":""}]})";
   EXPECT_EQ(ask("POST", "/v1/jobs?mode=all_or_nothing", one_is_wrong).status, 400);
 }
 
-TEST_F(HttpServer, AnswersWhoeverWaitsForAJobWhenItStops) {
+TEST_F(HttpServer, AnswersAWaitingLeaseWhenItStops) {
   start({.linger_time = 50ms});
   const job_id id = push();
   wire w = connect();
   w.request("GET", "/v1/jobs/" + std::to_string(id) + "?wait=60s");
   w.request("POST", "/v1/jobs", R"({"kind":"k"})");
-  eventually([&] { return jobs().stats().pushed == 2; });  // then the one before it waits
+  eventually([&] { return jobs().stats().pushed == 2; });  // then the previous request waits
   expect_alive_ = false;
   server().stop();
   EXPECT_EQ(read<job>(w.receive()).state, job_state::ready);
 }
 
-TEST_F(HttpServer, LetsAPushWaitForRoomUntilItsDeadline) {
+TEST_F(HttpServer, BlocksAPushForCapacityUntilItsDeadline) {
   start();
   ask("PATCH", "/v1/queues/default", R"({"capacity_jobs":1,"when_full":"block"})");
   const job_id first = push();
@@ -269,7 +269,7 @@ TEST_F(HttpServer, LetsAPushWaitForRoomUntilItsDeadline) {
   EXPECT_EQ(waits.receive().status, 201);
 }
 
-// ---- whoever looks
+// ---- readers
 
 TEST_F(HttpServer, WaitsForTheResultOfAJob) {
   start();
@@ -306,7 +306,7 @@ TEST_F(HttpServer, ListsJobsPageByPage) {
   EXPECT_EQ(read<job_page>(ask("GET", "/v1/jobs?state=dead")).jobs.size(), 0U);
 }
 
-TEST_F(HttpServer, CancelsRetriesAndForgetsJobs) {
+TEST_F(HttpServer, CancelsRetriesAndDeletesJobs) {
   start();
   const job_id id = push();
   EXPECT_EQ(read<job>(ask("POST", job_path(id, "/cancel"))).state, job_state::cancelled);
@@ -325,7 +325,7 @@ TEST_F(HttpServer, LeasesJobsAndTakesTheirAcks) {
   const reply r = ask("POST", "/v1/leases", R"({"queues":["default"],"max":5,"worker":"w1"})");
   const auto leased = read<std::vector<leased_job>>(r);
   ASSERT_EQ(leased.size(), 1U);
-  EXPECT_EQ(leased[0].it->id, id);
+  EXPECT_EQ(leased[0].job->id, id);
   EXPECT_EQ(leased[0].attempt, 1U);
   EXPECT_GT(leased[0].key, 0U);
   EXPECT_GT(leased[0].until, real_time().now());
@@ -333,7 +333,7 @@ TEST_F(HttpServer, LeasesJobsAndTakesTheirAcks) {
   problem_of(ask("POST", job_path(id, "/ack"), lease_body(leased[0])), 409, error_code::lease_lost);
 }
 
-TEST_F(HttpServer, SaysThatThereIsNoJob) {
+TEST_F(HttpServer, ReportsAMissingJob) {
   start();
   const reply r = ask("POST", "/v1/leases", "{}");
   EXPECT_EQ(r.status, 204);
@@ -341,7 +341,7 @@ TEST_F(HttpServer, SaysThatThereIsNoJob) {
   EXPECT_EQ(ask("POST", "/v1/leases", R"({"wait":"20ms"})").status, 204);
 }
 
-TEST_F(HttpServer, LetsALeaseWaitForAJob) {
+TEST_F(HttpServer, BlocksALeaseUntilAJobArrives) {
   start();
   wire worker = connect();
   worker.request("POST", "/v1/leases", R"({"wait":"60s"})");
@@ -349,10 +349,10 @@ TEST_F(HttpServer, LetsALeaseWaitForAJob) {
   const job_id id = push();
   const auto leased = read<std::vector<leased_job>>(worker.receive());
   ASSERT_EQ(leased.size(), 1U);
-  EXPECT_EQ(leased[0].it->id, id);
+  EXPECT_EQ(leased[0].job->id, id);
 }
 
-TEST_F(HttpServer, LeasesAJobThatIsDueBeforeTheEndOfTheWaitThoughBothAreNoticedLate) {
+TEST_F(HttpServer, LeasesAJobDueBeforeTheEndOfTheWaitEvenIfBothAreDetectedLate) {
   static manual_time time;  // outlives the engine
   http_server_options o;
   o.time = &time;
@@ -366,10 +366,10 @@ TEST_F(HttpServer, LeasesAJobThatIsDueBeforeTheEndOfTheWaitThoughBothAreNoticedL
   time.advance(1h);
   const auto leased = read<std::vector<leased_job>>(worker.receive());
   ASSERT_EQ(leased.size(), 1U);
-  EXPECT_EQ(leased[0].it->id, id);
+  EXPECT_EQ(leased[0].job->id, id);
 }
 
-TEST_F(HttpServer, ExtendsALeaseAndTellsOfACancel) {
+TEST_F(HttpServer, ExtendsALeaseAndReportsACancel) {
   start();
   const job_id id = push();
   const leased_job l = lease();
@@ -403,7 +403,7 @@ TEST_F(HttpServer, TakesFailuresAndKeepsTheirErrors) {
   EXPECT_EQ(dead.errors[0].backtrace, "at x");
 }
 
-TEST_F(HttpServer, TakesJobsBack) {
+TEST_F(HttpServer, ReleasesJobs) {
   start();
   const job_id id = push();
   const leased_job l = lease();
@@ -456,12 +456,12 @@ TEST_F(HttpServer, PausesResumesAndPurgesQueues) {
   EXPECT_EQ(ask("POST", "/v1/leases", "{}").status, 204);
   EXPECT_FALSE(read<queue_info>(ask("POST", "/v1/queues/default/resume")).options.paused);
   EXPECT_EQ(ask("POST", "/v1/queues/default/purge").body, R"({"purged":1})");
-  for (const std::string_view what : {"pause", "resume", "purge"}) {
-    problem_of(ask("POST", "/v1/queues/none/" + std::string(what)), 404, error_code::not_found);
+  for (const std::string_view action : {"pause", "resume", "purge"}) {
+    problem_of(ask("POST", "/v1/queues/none/" + std::string(action)), 404, error_code::not_found);
   }
 }
 
-TEST_F(HttpServer, TellsHowItIs) {
+TEST_F(HttpServer, ReportsItsHealth) {
   start({.version = "1.2.3"});
   push();
   EXPECT_EQ(read<engine_stats>(ask("GET", "/v1/stats")).pushed, 1U);
@@ -487,7 +487,7 @@ TEST_F(HttpServer, AnswersHeadWithoutABodyAndOptionsWithTheMethods) {
 
 TEST_F(HttpServer, IsNotReadyWhileTheStoreFails) {
   const auto fails = std::make_shared<atomic<bool>>(false);  // the engine outlives the test
-  start({}, {.before_apply = [fails](const batch&) -> std::optional<error> {
+  start({}, {.before_apply = [fails](const transaction&) -> std::optional<error> {
           if (fails->load()) return error{error_code::disk_full, "the disk is full"};
           return std::nullopt;
         }});
@@ -502,9 +502,9 @@ TEST_F(HttpServer, IsNotReadyWhileTheStoreFails) {
   push();
 }
 
-TEST_F(HttpServer, SaysThatAStoreThatFailsMayBeTriedAgainAndOneThatIsCorruptNot) {
+TEST_F(HttpServer, ReportsAFailingStoreAsRetryableAndACorruptStoreNot) {
   for (const error_code code : {error_code::io_error, error_code::locked, error_code::corrupt}) {
-    start({}, {.before_apply = [code](const batch&) -> std::optional<error> {
+    start({}, {.before_apply = [code](const transaction&) -> std::optional<error> {
             return error{code, "the store has failed"};
           }});
     problem_of(ask("POST", "/v1/jobs", R"({"kind":"k"})"), code == error_code::corrupt ? 500 : 503,
@@ -541,13 +541,13 @@ TEST_F(HttpServer, ListensOnLoopbackOnly) {
   EXPECT_NE(other.start(jobs()).error().message.find("expected an address"), std::string::npos);
 }
 
-TEST_F(HttpServer, SaysThatItsPortIsTaken) {
+TEST_F(HttpServer, ReportsThatItsPortIsInUse) {
   start();
   http_server other({.port = port()});
   const auto second = other.start(jobs());
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().code, error_code::unavailable);
-  EXPECT_NE(second.error().message.find("another program does already"), std::string::npos);
+  EXPECT_NE(second.error().message.find("another program listens on it"), std::string::npos);
 }
 
 }  // namespace

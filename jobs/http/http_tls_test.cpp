@@ -1,4 +1,4 @@
-// HTTPS: what is spoken, what is not, and a certificate that is replaced while it is in use.
+// HTTPS: supported protocols, and a certificate that is replaced while it is in use.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -23,7 +23,7 @@ class HttpTls : public testing::HttpTest {
     files_ = make_certificate(folder_, "first");
     o.tls = files_;
     start(std::move(o));
-    expect_alive_ = false;  // it is asked in plain text
+    expect_alive_ = false;  // the fixture does not use TLS
   }
   void TearDown() override {
     if (port() != 0 && is_impatient_) {
@@ -80,17 +80,17 @@ TEST_F(HttpTls, CarriesBodiesLargerThanARecordBothWays) {
   EXPECT_NE(got.body.find(args), std::string::npos);
 }
 
-// What was decrypted already is read on, whatever the socket says: a connection has its turn for a
-// mebibyte, and here that ends in the middle of the last record.
-TEST_F(HttpTls, ReadsABodyToItsEndThatCameAtOnce) {
+// Decrypted bytes are read without waiting for the socket: a connection yields after a mebibyte,
+// here in the middle of the last record.
+TEST_F(HttpTls, ReadsABodyThatArrivedAtOnceToItsEnd) {
   event is_held;
-  event let_go;
+  event released;
   http_server_options o;
   o.body_time = milliseconds(3000);
-  // Holds the server's only thread, so that all of the body is there before any is read.
+  // Blocks the server's only thread, so that the whole body arrives before any of it is read.
   o.more_metrics = [&](std::string&) {
     is_held.set();
-    let_go.wait();
+    released.wait();
   };
   serve(std::move(o));
   tls_wire w(port());
@@ -111,17 +111,16 @@ TEST_F(HttpTls, ReadsABodyToItsEndThatCameAtOnce) {
     EXPECT_TRUE(w.send(begin + std::string(length - begin.size() - 2, 'x') + "\"}"));
     is_sent.set();
   });
-  // Where the system does not take as much, it goes on with what it took.
-  const bool is_all_there =
-      bool(is_sent.wait_within(wait_limits(deadline::after(milliseconds(2000)))));
+  // If the system does not buffer as much, the test continues with a part.
+  const bool is_all_there = bool(is_sent.wait(wait_limits(deadline::after(milliseconds(2000)))));
   RecordProperty("all_there", is_all_there ? 1 : 0);
-  let_go.set();
+  released.set();
   sends.join();
   EXPECT_EQ(w.receive().status, 201);
   EXPECT_EQ(holds.receive().status, 200);
 }
 
-TEST_F(HttpTls, SpeaksOneDotTwoAndUp) {
+TEST_F(HttpTls, SupportsOneDotTwoAndUp) {
   serve();
   tls_wire newest(port());
   EXPECT_EQ(newest.version(), "TLSv1.3");
@@ -132,7 +131,7 @@ TEST_F(HttpTls, SpeaksOneDotTwoAndUp) {
   EXPECT_FALSE(oldest.is_secure());
 }
 
-TEST_F(HttpTls, NamesHttpOneDotOneAndRefusesWhatItDoesNotSpeak) {
+TEST_F(HttpTls, SelectsHttpOneDotOneAndRefusesOtherProtocols) {
   serve();
   tls_wire both(port(), {.protocols = "\x02h2\x08http/1.1"});
   EXPECT_TRUE(both.is_secure());
@@ -141,7 +140,7 @@ TEST_F(HttpTls, NamesHttpOneDotOneAndRefusesWhatItDoesNotSpeak) {
   EXPECT_FALSE(other.is_secure());
 }
 
-TEST_F(HttpTls, TellsWhoSpeaksPlainHttpToUseHttps) {
+TEST_F(HttpTls, RefersPlainHttpClientsToHttps) {
   serve();
   for (const std::string& method : std::vector<std::string>{"GET", "POST", "PATCH", "DELETE"}) {
     const reply got = ask(method, "/v1/queues", "{}");
@@ -151,7 +150,7 @@ TEST_F(HttpTls, TellsWhoSpeaksPlainHttpToUseHttps) {
   }
 }
 
-TEST_F(HttpTls, ClosesOnBytesThatAreNeither) {
+TEST_F(HttpTls, ClosesOnBytesThatAreNeitherTlsNorHttp) {
   serve();
   auto w = connect();
   w.send(std::string("\x00\x01\x02 not TLS", 11));
@@ -161,7 +160,7 @@ TEST_F(HttpTls, ClosesOnBytesThatAreNeither) {
   EXPECT_TRUE(empty.ends());
 }
 
-TEST_F(HttpTls, CutsABeginningThatStalls) {
+TEST_F(HttpTls, ClosesAStalledHandshake) {
   http_server_options o;
   o.head_time = milliseconds(50);
   serve(std::move(o));
@@ -173,7 +172,7 @@ TEST_F(HttpTls, CutsABeginningThatStalls) {
   EXPECT_TRUE(half.ends());
 }
 
-TEST_F(HttpTls, CountsABeginningAsAConnection) {
+TEST_F(HttpTls, CountsAHandshakeAsAConnection) {
   http_server_options o;
   o.connections_max = 1;
   serve(std::move(o));
@@ -188,7 +187,7 @@ TEST_F(HttpTls, CountsABeginningAsAConnection) {
   eventually([&] { return server().connections() == 0; });
 }
 
-TEST_F(HttpTls, ShowsANewCertificateToNewConnectionsAndDropsNone) {
+TEST_F(HttpTls, UsesAReloadedCertificateForNewConnectionsAndDropsNone) {
   serve();
   tls_wire before(port());
   EXPECT_EQ(before.shown(), "first");
@@ -207,7 +206,7 @@ TEST_F(HttpTls, ShowsANewCertificateToNewConnectionsAndDropsNone) {
   EXPECT_EQ(after.receive().status, 200);
 }
 
-TEST_F(HttpTls, KeepsTheCertificateWhenTheNewOneIsBadAndSaysWhy) {
+TEST_F(HttpTls, KeepsTheCertificateWhenTheNewOneIsInvalidAndReportsWhy) {
   serve();
   const tls_files other = make_certificate(folder_, "other");
   const auto refused = [&](std::string_view why) {
@@ -221,7 +220,7 @@ TEST_F(HttpTls, KeepsTheCertificateWhenTheNewOneIsBadAndSaysWhy) {
   };
   std::filesystem::copy_file(other.certificate, files_.certificate,
                              std::filesystem::copy_options::overwrite_existing);
-  refused("key");  // which is still the first one's
+  refused("key");  // the key still belongs to the first certificate
   std::ofstream(files_.certificate) << "nonsense";
   refused("certificate");
   std::filesystem::remove(files_.certificate);
@@ -245,17 +244,17 @@ TEST_F(HttpTls, DoesNotStartWithABadCertificate) {
   EXPECT_NE(port.error().message.find("none.pem"), std::string::npos);
 }
 
-TEST_F(HttpTls, TellsThatACertificateIsOver) {
+TEST_F(HttpTls, ReportsAnExpiredCertificate) {
   serve();
-  EXPECT_FALSE(server().certificate()->is_over);
+  EXPECT_FALSE(server().certificate()->is_outside_validity);
   replace_by(make_certificate(folder_, "old",
                               {.valid_from_seconds = -7200, .valid_until_seconds = -3600}));
   const auto loaded = server().reload_tls();
   ASSERT_TRUE(loaded) << loaded.error().message;
-  EXPECT_TRUE(loaded->is_over);
+  EXPECT_TRUE(loaded->is_outside_validity);
 }
 
-TEST_F(HttpTls, GivesLeasesBackWhenTheClientHasGone) {
+TEST_F(HttpTls, ReleasesLeasesWhenTheClientHasGone) {
   serve();
   ASSERT_EQ(ask_securely("POST", "/v1/jobs", R"({"kind":"k"})").status, 201);
   {
@@ -281,7 +280,7 @@ class HttpListening : public ::testing::Test {
   sluice::testing::temporary_folder folder_;
 };
 
-TEST_F(HttpListening, BeyondLoopbackTakesATokenThatCanBeUsed) {
+TEST_F(HttpListening, BeyondLoopbackRequiresAValidToken) {
   http_server_options o;
   o.insecure_http = true;
   EXPECT_NE(start(o).error().message.find("sluice token create"), std::string::npos);
@@ -289,11 +288,11 @@ TEST_F(HttpListening, BeyondLoopbackTakesATokenThatCanBeUsed) {
   EXPECT_FALSE(start(o));
   const auto made = o.tokens->create({.name = "n", .roles = {role::push}}, real_time().now());
   EXPECT_TRUE(start(o));
-  EXPECT_TRUE(o.tokens->revoke(made->what.id));
+  EXPECT_TRUE(o.tokens->revoke(made->info.id));
   EXPECT_FALSE(start(o));
 }
 
-TEST_F(HttpListening, BeyondLoopbackTakesTlsUnlessToldOtherwise) {
+TEST_F(HttpListening, BeyondLoopbackRequiresTlsUnlessInsecureIsSet) {
   http_server_options o;
   o.tokens.emplace();
   ASSERT_TRUE(o.tokens->create({.name = "n", .roles = {role::push}}, real_time().now()));
@@ -307,7 +306,7 @@ TEST_F(HttpListening, BeyondLoopbackTakesTlsUnlessToldOtherwise) {
 
 class HttpHosts : public testing::HttpTest {};
 
-TEST_F(HttpHosts, AreTakenWhenTheServerKnowsThem) {
+TEST_F(HttpHosts, AreAcceptedWhenTheServerKnowsThem) {
   http_server_options o;
   o.hosts = {"jobs.example"};
   start(std::move(o));

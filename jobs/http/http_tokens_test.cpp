@@ -1,4 +1,4 @@
-// Tokens on the wire: who is let in, to what, and what those hear who are not.
+// Tokens: rights, and the replies to requests without them.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -35,7 +35,7 @@ class HttpTokens : public testing::HttpTest {
   token_set tokens_;
 };
 
-TEST_F(HttpTokens, AreWantedByEveryRouteButThoseAboutHealth) {
+TEST_F(HttpTokens, AreRequiredByEveryRouteExceptHealth) {
   token({role::admin});
   serve();
   for (const http::route& r : http::routes()) {
@@ -53,7 +53,7 @@ TEST_F(HttpTokens, AreWantedByEveryRouteButThoseAboutHealth) {
   }
 }
 
-TEST_F(HttpTokens, WithTheRoleLetTheRequestThroughAndOnlyThen) {
+TEST_F(HttpTokens, WithTheRoleAllowTheRequestAndOnlyThen) {
   std::map<role, std::string> headers;
   for (const role r : all_roles) headers[r] = token({r});
   serve();
@@ -62,12 +62,12 @@ TEST_F(HttpTokens, WithTheRoleLetTheRequestThroughAndOnlyThen) {
     std::string path(r.path);
     if (const auto at = path.find("{id}"); at != std::string::npos) path.replace(at, 4, "1");
     if (const auto at = path.find("{name}"); at != std::string::npos) path.replace(at, 6, "q");
-    for (const role mine : all_roles) {
+    for (const role held : all_roles) {
       const reply got =
-          ask(to_string(r.method), path, r.method == http::method::get ? "" : "[]", headers[mine]);
-      const bool allowed = mine == role::admin || mine == role_of(r.needs);
+          ask(to_string(r.method), path, r.method == http::method::get ? "" : "[]", headers[held]);
+      const bool allowed = held == role::admin || held == role_of(r.needs);
       EXPECT_EQ(got.status == 403, !allowed)
-          << to_string(r.method) << " " << path << " as " << to_string(mine) << ": " << got.body;
+          << to_string(r.method) << " " << path << " as " << to_string(held) << ": " << got.body;
       EXPECT_NE(got.status, 401);
     }
   }
@@ -87,7 +87,7 @@ TEST_F(HttpTokens, NeedRolesAsDocumented) {
   }
 }
 
-TEST_F(HttpTokens, ThatLackARoleAreToldWhichOne) {
+TEST_F(HttpTokens, ThatLackARoleGetItsName) {
   const std::string header = token({role::read});
   serve();
   const std::string why =
@@ -115,7 +115,7 @@ TEST_F(HttpTokens, ThatAreWrongEndTheConnectionAndAreAnsweredLate) {
   EXPECT_TRUE(w.ends()) << "one try for each connection";
 }
 
-TEST_F(HttpTokens, ThatAreWrongHoldUpNobodyElse) {
+TEST_F(HttpTokens, ThatAreWrongDelayNoOtherRequest) {
   const std::string header = token({role::read});
   http_server_options o;
   o.tokens = tokens_;
@@ -129,7 +129,7 @@ TEST_F(HttpTokens, ThatAreWrongHoldUpNobodyElse) {
   expect_alive_ = false;
 }
 
-TEST_F(HttpTokens, AreNotTakenFromAnywhereElse) {
+TEST_F(HttpTokens, AreAcceptedInTheAuthorizationHeaderOnly) {
   const std::string good = text({role::admin});
   serve();
   for (const std::string& name :
@@ -149,7 +149,7 @@ TEST_F(HttpTokens, AreNotTakenFromAnywhereElse) {
   }
 }
 
-TEST_F(HttpTokens, EndAtTheirTimeAndWhenTheyAreRevoked) {
+TEST_F(HttpTokens, EndWhenTheyExpireOrAreRevoked) {
   const auto short_lived = tokens_
                                .create({.name = "t",
                                         .roles = {role::read},
@@ -165,14 +165,14 @@ TEST_F(HttpTokens, EndAtTheirTimeAndWhenTheyAreRevoked) {
   EXPECT_EQ(open.receive().status, 200);
   time_.advance(std::chrono::minutes(1));
   open.request("GET", "/v1/queues", "", first);
-  EXPECT_EQ(open.receive().status, 401) << "also on a connection on which it was good";
+  EXPECT_EQ(open.receive().status, 401) << "also on a connection that was authorized before";
   EXPECT_EQ(ask("GET", "/v1/queues", "", second).status, 200);
-  ASSERT_TRUE(tokens_.revoke(other.what.id));
+  ASSERT_TRUE(tokens_.revoke(other.info.id));
   server().use_tokens(tokens_);
   EXPECT_EQ(ask("GET", "/v1/queues", "", second).status, 401);
 }
 
-TEST_F(HttpTokens, AreAskedForFromWhenThereAreSome) {
+TEST_F(HttpTokens, AreRequiredOnceTheyExist) {
   start();
   EXPECT_EQ(ask("GET", "/v1/queues").status, 200);
   const std::string header = token({role::read});
@@ -228,7 +228,7 @@ TEST_F(HttpTokens, LeaseFromTheirQueuesOnly) {
 TEST_F(HttpTokens, SeeNoJobOfAnotherQueue) {
   const std::string header = token({role::admin}, {"mail"});
   serve();
-  const auto mine = std::to_string(push_to("mail"));
+  const auto own = std::to_string(push_to("mail"));
   const auto other = std::to_string(push_to("other"));
   const auto never = std::to_string(999);
   for (const auto& [method, action] :
@@ -240,20 +240,20 @@ TEST_F(HttpTokens, SeeNoJobOfAnotherQueue) {
     reply there = ask(method, "/v1/jobs/" + other + action, "", header);
     reply nowhere = ask(method, "/v1/jobs/" + never + action, "", header);
     EXPECT_EQ(there.status, 404) << method << action << there.body;
-    // Nothing tells the two apart but the number that was asked for.
-    nowhere.body.replace(nowhere.body.find("no job 999"), 10, "no job " + other);
+    // The two replies differ only in the id of the request.
+    nowhere.body.replace(nowhere.body.find("job 999"), 7, "job " + other);
     if (const auto at = nowhere.body.find(":999"); at != std::string::npos) {
       nowhere.body.replace(at + 1, 3, other);
     }
     EXPECT_EQ(there.body, nowhere.body);
   }
-  EXPECT_EQ(ask("GET", "/v1/jobs/" + mine, "", header).status, 200);
+  EXPECT_EQ(ask("GET", "/v1/jobs/" + own, "", header).status, 200);
   EXPECT_EQ(jobs().queue("other")->counts.ready, 1U);
-  EXPECT_EQ(ask("POST", "/v1/jobs/" + mine + "/cancel", "", header).status, 200);
-  EXPECT_EQ(ask("DELETE", "/v1/jobs/" + mine, "", header).status, 204);
+  EXPECT_EQ(ask("POST", "/v1/jobs/" + own + "/cancel", "", header).status, 200);
+  EXPECT_EQ(ask("DELETE", "/v1/jobs/" + own, "", header).status, 204);
 }
 
-TEST_F(HttpTokens, ListWhatIsTheirs) {
+TEST_F(HttpTokens, ListTheirOwnQueues) {
   const std::string header = token({role::admin}, {"mail*"});
   serve();
   for (const char* queue : {"mail", "other", "mail2"}) push_to(queue);
@@ -286,11 +286,11 @@ TEST_F(HttpTokens, ChangeTheirQueuesOnly) {
   EXPECT_FALSE(jobs().queue("other")->options.paused);
 }
 
-TEST_F(HttpTokens, OfOthersAreToldOfOnceASecond) {
-  std::vector<std::pair<std::string, std::uint64_t>> told;
+TEST_F(HttpTokens, ThatAreUnknownAreReportedOnceASecond) {
+  std::vector<std::pair<std::string, std::uint64_t>> reports;
   http_server_options o;
   o.on_intrusion = [&](const intrusion_notice& n) {
-    told.emplace_back(std::string(n.from), n.times);
+    reports.emplace_back(std::string(n.from), n.times);
   };
   token({role::admin});
   serve(std::move(o));
@@ -298,20 +298,20 @@ TEST_F(HttpTokens, OfOthersAreToldOfOnceASecond) {
   for (int i = 0; i < 5; ++i) EXPECT_EQ(ask("GET", "/v1/queues", "", wrong).status, 401);
   time_.advance(std::chrono::seconds(1));
   EXPECT_EQ(ask("GET", "/v1/queues", "", wrong).status, 401);
-  ASSERT_EQ(told.size(), 2U);
-  EXPECT_EQ(told[0], (std::pair<std::string, std::uint64_t>("127.0.0.1", 1)));
-  EXPECT_EQ(told[1].second, 5U);
+  ASSERT_EQ(reports.size(), 2U);
+  EXPECT_EQ(reports[0], (std::pair<std::string, std::uint64_t>("127.0.0.1", 1)));
+  EXPECT_EQ(reports[1].second, 5U);
 }
 
-TEST_F(HttpTokens, AreToldToTheAuditByTheirIdAlone) {
+TEST_F(HttpTokens, AppearInTheAuditByIdOnly) {
   struct line {
     std::string who, from, act;
     int status;
   };
-  std::vector<line> told;
+  std::vector<line> reports;
   http_server_options o;
   o.on_audit = [&](const audit_entry& e) {
-    told.push_back({std::string(e.who), std::string(e.from), std::string(e.act), e.status});
+    reports.push_back({std::string(e.who), std::string(e.from), std::string(e.act), e.status});
   };
   const auto made = tokens_.create({.name = "t", .roles = {role::admin}}, time_.now()).value();
   const std::string weak = token({role::read});
@@ -319,20 +319,20 @@ TEST_F(HttpTokens, AreToldToTheAuditByTheirIdAlone) {
   const std::string header = "Authorization: Bearer " + made.text + "\r\n";
   const auto id = std::to_string(push_to("q"));
   ask("POST", "/v1/queues/q/pause?secret=1", "", header);
-  ASSERT_EQ(told.size(), 1U);
-  EXPECT_EQ(told[0].who, made.what.id);
-  EXPECT_EQ(told[0].from, "127.0.0.1");
-  EXPECT_EQ(told[0].act, "POST /v1/queues/q/pause") << "without the query";
-  EXPECT_EQ(told[0].status, 400);
-  told.clear();
+  ASSERT_EQ(reports.size(), 1U);
+  EXPECT_EQ(reports[0].who, made.info.id);
+  EXPECT_EQ(reports[0].from, "127.0.0.1");
+  EXPECT_EQ(reports[0].act, "POST /v1/queues/q/pause") << "without the query";
+  EXPECT_EQ(reports[0].status, 400);
+  reports.clear();
   ask("POST", "/v1/queues/q/pause", "", weak);
-  ASSERT_EQ(told.size(), 1U);
-  EXPECT_EQ(told[0].status, 403);
-  told.clear();
+  ASSERT_EQ(reports.size(), 1U);
+  EXPECT_EQ(reports[0].status, 403);
+  reports.clear();
   ask("GET", "/v1/jobs/" + id, "", header);
   ask("POST", "/v1/jobs", R"({"kind":"k"})", header);
   ask("POST", "/v1/leases", "{}", header);
-  EXPECT_TRUE(told.empty()) << told[0].act;
+  EXPECT_TRUE(reports.empty()) << reports[0].act;
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The OpenAPI document says what the routes and the codecs do: no more, no less.
+// Compares the OpenAPI document with the routes and the codecs.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ std::string text_of(const bj::value& v) {
   return std::string(v.as_string());
 }
 
-// What a $ref leads to; itself when it is none.
+// Resolves a $ref; returns other values unchanged.
 const bj::value& resolved(const bj::value& v) {
   if (!v.is_object() || !v.as_object().contains("$ref")) return v;
   const std::string path = text_of(v.as_object().at("$ref"));
@@ -41,7 +41,7 @@ const bj::value& resolved(const bj::value& v) {
     const std::size_t end = std::min(path.size(), path.find('/', from));
     at = in->if_contains(path.substr(from, end - from));
     if (at == nullptr) {
-      ADD_FAILURE() << path << " leads nowhere";
+      ADD_FAILURE() << path << " does not exist";
       static const bj::value nothing = bj::object{};
       return nothing;
     }
@@ -61,7 +61,7 @@ void walk(const bj::value& v, Visit visit) {
   }
 }
 
-// The properties of a schema, those of all its parts included.
+// Returns the properties of a schema, including those of its parts.
 void gather(const bj::value& schema, names& properties, names& required) {
   const bj::object& o = resolved(schema).as_object();
   if (const auto* all = o.if_contains("allOf")) {
@@ -151,7 +151,7 @@ TEST(OpenApi, IsWellFormed) {
   }
 }
 
-TEST(OpenApi, LeadsSomewhereWithEveryReferenceAndNeedsEverySchema) {
+TEST(OpenApi, ResolvesEveryReferenceAndUsesEverySchema) {
   names used;
   walk(bj::value(document()), [&](const bj::value& v) {
     if (!v.is_object() || !v.as_object().contains("$ref")) return;
@@ -160,12 +160,12 @@ TEST(OpenApi, LeadsSomewhereWithEveryReferenceAndNeedsEverySchema) {
   });
   for (const auto& schema : schemas()) {
     EXPECT_TRUE(used.contains("#/components/schemas/" + std::string(schema.key())))
-        << schema.key() << " is used nowhere";
+        << schema.key() << " is unused";
   }
 }
 
 TEST(OpenApi, NamesTheParametersThatTheRoutesTake) {
-  // Told by the routes themselves: they list them when they hear of one that they do not know.
+  // From the routes themselves: the error for an unknown parameter lists the known ones.
   class asking : public testing::HttpTest {
    public:
     void TestBody() override {
@@ -186,12 +186,12 @@ TEST(OpenApi, NamesTheParametersThatTheRoutesTake) {
         const std::string body = r.body == http::body_rule::none ? "" : "{}";
         const auto r400 = ask(http::to_string(r.method), target + "?no_such=1", body);
         const std::string why = problem_of(r400, 400, error_code::invalid);
-        names told;
+        names listed;
         if (const auto at = why.find("known are "); at != std::string::npos) {
           std::string_view list = std::string_view(why).substr(at + 10);
           while (!list.empty()) {
             const std::size_t end = std::min(list.size(), list.find(", "));
-            told.insert(std::string(list.substr(0, end)));
+            listed.insert(std::string(list.substr(0, end)));
             list.remove_prefix(std::min(list.size(), end + 2));
           }
         }
@@ -203,7 +203,7 @@ TEST(OpenApi, NamesTheParametersThatTheRoutesTake) {
             }
           }
         }
-        EXPECT_EQ(told, documented) << why;
+        EXPECT_EQ(listed, documented) << why;
       }
     }
     void run() {
@@ -236,23 +236,23 @@ job_spec full_spec() {
 }
 
 job full_job() {
-  job it;
-  it.id = 1;
-  it.spec = full_spec();
-  it.created_at = it.due_at = it.ended_at = {5};
-  it.errors = {{1, {5}, "t", "m", "b"}};
-  it.result = payload{"1"};
-  it.blockers = 1;
-  it.progress = progress{1, "x"};
-  return it;
+  job j;
+  j.id = 1;
+  j.spec = full_spec();
+  j.created_at = j.due_at = j.ended_at = {5};
+  j.errors = {{1, {5}, "t", "m", "b"}};
+  j.result = payload{"1"};
+  j.blockers = 1;
+  j.progress = progress{1, "x"};
+  return j;
 }
 
 bj::object parsed(const std::string& text) {
   return bj::parse(text).as_object();
 }
 
-// That every property of a value stands in the schema, and the other way round; `more` are those
-// that this value could not have beside the others.
+// Checks that a value and its schema have the same properties; `more` are properties that this
+// value cannot have together with the others.
 void expect_same_properties(const std::string& schema, const bj::object& full,
                             const names& more = {}) {
   SCOPED_TRACE(schema);
@@ -261,8 +261,8 @@ void expect_same_properties(const std::string& schema, const bj::object& full,
   EXPECT_EQ(properties_of(schema), written);
 }
 
-// The same of a request; and that the reader needs what the schema requires, and knows what it
-// names.
+// The same for a request; also checks that the reader requires the required properties, and accepts
+// all properties.
 template <class T>
 void expect_request(const std::string& schema, const T& value, const names& more = {}) {
   SCOPED_TRACE(schema);
@@ -286,7 +286,7 @@ void expect_request(const std::string& schema, const T& value, const names& more
   EXPECT_TRUE(o.contains("additionalProperties") && !o.at("additionalProperties").as_bool());
 }
 
-// An answer: what a client needs must be what the schema requires.
+// For a response: the schema must require the properties that a client needs.
 template <class T>
 void expect_answer(const std::string& schema, const T& value, const names& more = {}) {
   SCOPED_TRACE(schema);
@@ -304,12 +304,12 @@ void expect_answer(const std::string& schema, const T& value, const names& more 
   }
 }
 
-TEST(OpenApi, DescribesWhatIsSent) {
+TEST(OpenApi, DescribesRequests) {
   expect_request("JobSpec", full_spec(), {"args_base64", "delay"});
   json::lease_call lease;
-  lease.what.worker = "w";
-  lease.what.lease_for = 1s;
-  lease.what.pick = lease_request::order::strict;
+  lease.request.worker = "w";
+  lease.request.lease_for = 1s;
+  lease.request.pick = lease_request::order::strict;
   expect_request("LeaseCall", lease);
   expect_request("ExtendCall", json::extend_call{1, 1s, progress{1, "x"}});
   expect_request("ProgressCall", json::progress_call{1, {1, "x"}});
@@ -348,7 +348,7 @@ TEST(OpenApi, DescribesWhatIsSent) {
   expect_request("CronCheck", json::cron_check{"@daily", "UTC"});
 }
 
-TEST(OpenApi, DescribesWhatIsAnswered) {
+TEST(OpenApi, DescribesResponses) {
   expect_answer("Job", full_job(), {"args_base64", "result_base64"});
   expect_answer("JobPage", job_page{{full_job()}, 5});
   const bj::object leased = parsed(
@@ -409,9 +409,9 @@ TEST(OpenApi, DescribesTheParts) {
   const bj::object spec = parsed(json::to_json(full_spec()));
   expect_same_properties("RetryPolicy", spec.at("retry").as_object());
   expect_same_properties("UniqueKey", spec.at("unique").as_object());
-  const bj::object it = parsed(json::to_json(full_job()));
-  expect_same_properties("AttemptError", it.at("errors").as_array().at(0).as_object());
-  expect_same_properties("Progress", it.at("progress").as_object());
+  const bj::object object = parsed(json::to_json(full_job()));
+  expect_same_properties("AttemptError", object.at("errors").as_array().at(0).as_object());
+  expect_same_properties("Progress", object.at("progress").as_object());
   const bj::object lines = parsed(json::to_json(log_page{{{1, 1, {5}, "x"}}, 5}));
   expect_same_properties("LogLine", lines.at("lines").as_array().at(0).as_object());
 }
@@ -459,7 +459,7 @@ TEST_F(OpenApiServed, IsTheDocumentOfTheReference) {
 
 // ---- what other tests have seen
 
-// Told of whatever the route: by the server, before or instead of the route.
+// Statuses of every route: replies of the server before or instead of the handler.
 bool is_of_the_server(int status) {
   static constexpr std::array all = {0,   401, 403, 405, 408, 411, 413, 414,
                                      415, 417, 421, 431, 500, 503, 505};
@@ -488,7 +488,7 @@ class answers_are_documented : public ::testing::Environment {
       if (http::to_string(r.method) == method ||
           (method == "HEAD" && r.method == http::method::get)) {
         const auto found = http::find_route(r.method, path);
-        if (found.to != nullptr) return found.to;
+        if (found.target != nullptr) return found.target;
       }
     }
     return nullptr;

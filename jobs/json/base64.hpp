@@ -1,6 +1,6 @@
 #pragma once
 
-// Bytes in a text that carries only characters: RFC 4648, the plain alphabet, with padding.
+// Base64 (RFC 4648): the standard alphabet, with padding.
 
 #include <optional>
 #include <string>
@@ -9,7 +9,7 @@
 namespace sluice::jobs::json {
 
 void append_base64(std::string& out, std::string_view bytes);
-// None when it is not base64. Padding may be left out; bits that stand for nothing must be zero.
+// Returns none if `text` is not base64. Padding may be missing; unused bits must be zero.
 std::optional<std::string> from_base64(std::string_view text);
 
 }  // namespace sluice::jobs::json

@@ -14,7 +14,7 @@ std::string encoded(std::string_view bytes) {
   return out;
 }
 
-TEST(Base64, AgreesWithTheExamplesOfTheStandard) {
+TEST(Base64, MatchesTheExamplesOfTheStandard) {
   EXPECT_EQ(encoded(""), "");
   EXPECT_EQ(encoded("f"), "Zg==");
   EXPECT_EQ(encoded("fo"), "Zm8=");
@@ -28,7 +28,7 @@ TEST(Base64, NeedsNoPadding) {
   EXPECT_EQ(from_base64("Zm8"), "fo");
 }
 
-TEST(Base64, RefusesWhatIsNone) {
+TEST(Base64, RejectsInvalidText) {
   for (const std::string_view text : {"Z", "Zm9vY", "Zg=", "Zg===", "=", "====", "Z===", "Zh==",
                                       "Zm9=", "Zm 9v", "Zm9v\n", "Zm-_", "Zg==Zg=="}) {
     EXPECT_FALSE(from_base64(text)) << text;

@@ -1,6 +1,6 @@
 #pragma once
 
-// What a request to the HTTP API says beside what stands in its path: plain values.
+// The bodies of requests to the HTTP API and of their responses: plain values.
 
 #include <cstdint>
 #include <optional>
@@ -15,27 +15,27 @@ namespace sluice::jobs::json {
 struct push_call {
   std::vector<job_spec> jobs{};
   bulk mode = bulk::each;
-  bool says_mode = false;  // it was given, not left out
-  bool one = false;        // a job by itself: answered by itself
+  bool has_mode = false;   // the request has a mode
+  bool is_single = false;  // the request is one job, and so is the response
 };
 
 // POST /v1/leases
 struct lease_call {
-  lease_request what{};
+  lease_request request{};
   milliseconds wait{0};
 };
 
 // POST /v1/jobs/{id}/extend
 struct extend_call {
   std::uint64_t lease = 0;
-  milliseconds by{0};  // zero: as the job or its queue says
-  std::optional<progress> how_far{};
+  milliseconds by{0};  // zero: the value of the job or its queue
+  std::optional<jobs::progress> progress{};
 };
 
 // POST /v1/jobs/{id}/progress
 struct progress_call {
   std::uint64_t lease = 0;
-  progress how_far{};
+  jobs::progress progress{};
 };
 
 // POST /v1/jobs/{id}/logs
@@ -53,13 +53,13 @@ struct ack_call {
 // POST /v1/jobs/{id}/fail
 struct fail_call {
   std::uint64_t lease = 0;
-  failure why{};
+  jobs::failure failure{};
 };
 
 // POST /v1/jobs/{id}/release
 struct release_call {
   std::uint64_t lease = 0;
-  give_back how{};
+  give_back release{};
 };
 
 // POST /v1/acks
@@ -67,22 +67,22 @@ struct acks_call {
   std::vector<ack_item> acks{};
 };
 
-// The answer to POST /v1/queues/{name}/purge.
+// The response of POST /v1/queues/{name}/purge.
 struct purge_receipt {
   std::uint64_t purged = 0;
 };
 
-// The answer to POST /v1/batches/{id}/cancel.
+// The response of POST /v1/batches/{id}/cancel.
 struct cancel_receipt {
   std::uint64_t cancelled = 0;
 };
 
-// The answer to POST /v1/batches/{id}/retry.
+// The response of POST /v1/batches/{id}/retry.
 struct retry_receipt {
   std::uint64_t retried = 0;
 };
 
-// POST /v1/crons/check, and its answer.
+// POST /v1/crons/check, and its response.
 struct cron_check {
   std::string schedule{};
   std::string zone = "UTC";
@@ -96,7 +96,7 @@ struct cron_times {
 struct problem {
   int status = 500;
   std::string title{};
-  error why{};
+  jobs::error error{};
 };
 
 }  // namespace sluice::jobs::json

@@ -1,15 +1,15 @@
 #pragma once
 
-// How jobs, queues, leases, batches, cron entries, events and errors look in JSON, for both ends of
-// the wire: what one writes, the other reads.
+// The JSON form of jobs, queues, leases, batches, cron entries, events and errors, for both sides
+// of the wire: `write` on one side, `read` on the other.
 //
-// Guarantees: `args`, `metadata` and `result` are kept as the text that was sent, so that no number
-// in them is changed; bytes that are not JSON go as `args_base64` and `result_base64`. What comes
-// from a client is read strictly: an unknown field, one that is there twice, a wrong type, a number
-// out of range are refused with their name and place (json_reader.hpp). What comes from a server is
-// read leniently: fields that a newer one may have added are skipped. null says the same as leaving
-// a field out, except for args. Whether values make sense together is for `validate` (job.hpp).
-// Cost: one pass, no tree; a value's own strings are the only allocations.
+// Guarantees: `args`, `metadata` and `result` are kept as the text that was sent, so no number in
+// them changes; bytes that are not JSON are sent as `args_base64` and `result_base64`. Requests are
+// read strictly: an unknown field, a duplicate field, a wrong type and a number out of range are
+// errors with the field's name and position (json_reader.hpp). Responses are read leniently: fields
+// added by a newer server are skipped. A field that is null counts as missing, except for args.
+// Constraints between values are checked by `validate` (job.hpp).
+// Cost: one pass, no tree; the strings of the value are the only allocations.
 //
 //     result<job_spec> spec = json::read<job_spec>(body, {.now = time.after(0ms)});
 //     json::write(answer, receipt);
@@ -29,11 +29,11 @@
 namespace sluice::jobs::json {
 
 struct read_context {
-  unix_time now{};       // what `delay` counts from, rounded up: see time_source
+  unix_time now{};       // the base of `delay`, rounded up: see time_source
   std::size_t line = 1;  // the number of the text's first line, for errors
 };
 
-// Each reads one JSON text, of any of the types that `write` takes, lists included.
+// Parses one JSON text, for every type that `write` accepts, lists included.
 template <class T>
 result<T> read(std::string_view text, read_context context = {});
 template <>
@@ -132,12 +132,12 @@ void write(std::string& out, const queue_patch& patch);
 void write(std::string& out, const progress_call& call);
 void write(std::string& out, const log_call& call);
 void write(std::string& out, const batch_spec& spec);
-void write(std::string& out, const cron_spec& spec);  // a name in the path need not be here, too
+void write(std::string& out, const cron_spec& spec);  // without a name if the path has it
 void write(std::string& out, const cron_patch& patch);
 void write(std::string& out, const cron_check& call);
 
-// Answers: read leniently.
-void write(std::string& out, const job& it);
+// Responses: read leniently.
+void write(std::string& out, const job& j);
 void write(std::string& out, const job_page& page);         // {"jobs": [...], "next": cursor}
 void write(std::string& out, const push_receipt& receipt);  // {"id": 42}
 void write(std::string& out, const std::vector<result<push_receipt>>& results);
@@ -164,7 +164,7 @@ void write(std::string& out, const faktory_worker& worker);
 void write(std::string& out, const faktory_worker_page& page);  // {"workers": [...], "next": wid}
 void write(std::string& out, const problem& p);
 
-// One element of the list of push results, for an answer that is written as results come in:
+// Writes one element of the list of push results, for a response that is written incrementally:
 // {"id": 1}, {"id": 1, "duplicate": true}, {"dropped": true}, {"skipped": true} or
 // {"error": {...}}.
 void write_item(std::string& out, const result<push_receipt>& pushed);
@@ -176,10 +176,10 @@ std::string to_json(const T& value) {
   return out;
 }
 
-// Whether a text is one JSON value; the error says where it is not.
+// Checks that a text is one JSON value; the error has the position of the first mistake.
 void_result check_json(std::string_view text);
 
-// Where an event stands: "<epoch>-<number>", as in the id of a server-sent event.
+// The position of an event: "<epoch>-<number>", as in the id of a server-sent event.
 struct event_place {
   std::uint64_t epoch = 0;
   std::uint64_t number = 0;

@@ -1,4 +1,4 @@
-// Answers: what the server writes and clients read, leniently.
+// Codec of responses: written by the server, read leniently by clients.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -24,7 +24,7 @@ constexpr std::array all_codes = {
     error_code::io_error,      error_code::locked,          error_code::corrupt,
     error_code::unavailable,   error_code::unauthenticated, error_code::forbidden};
 
-// A newer server may have a code that this client does not know.
+// A newer server may have codes that are unknown here.
 error_code read_code(json_reader& in) {
   return error_code_from(in.word()).value_or(error_code::unavailable);
 }
@@ -39,43 +39,44 @@ constexpr std::array<field<problem>, 5> problem_fields = {{
     {"title", [](json_reader& in, problem& p) { p.title = in.string(); }},
     {"status",
      [](json_reader& in, problem& p) { p.status = static_cast<int>(in.whole(100, 599)); }},
-    {"detail", [](json_reader& in, problem& p) { p.why.message = in.string(); }},
-    {"code", [](json_reader& in, problem& p) { p.why.code = read_code(in); }, field_rule::required},
-    {"job", [](json_reader& in, problem& p) { p.why.job = in.natural(0, exact_max); }},
+    {"detail", [](json_reader& in, problem& p) { p.error.message = in.string(); }},
+    {"code", [](json_reader& in, problem& p) { p.error.code = read_code(in); },
+     field_rule::required},
+    {"job", [](json_reader& in, problem& p) { p.error.job = in.natural(0, exact_max); }},
 }};
 
 // ---- pushes
 
 struct push_item {
   push_receipt receipt;
-  std::optional<error> why;
+  std::optional<error> refusal;
 };
 
 constexpr std::array<field<push_item>, 5> push_item_fields = {{
     {"id", [](json_reader& in, push_item& p) { p.receipt.id = in.natural(0, exact_max); }},
     {"duplicate",
      [](json_reader& in, push_item& p) {
-       if (in.boolean()) p.receipt.what = push_receipt::fate::duplicate;
+       if (in.boolean()) p.receipt.outcome = push_receipt::fate::duplicate;
      }},
     {"dropped",
      [](json_reader& in, push_item& p) {
-       if (in.boolean()) p.receipt.what = push_receipt::fate::dropped;
+       if (in.boolean()) p.receipt.outcome = push_receipt::fate::dropped;
      }},
     {"skipped",
      [](json_reader& in, push_item& p) {
-       if (in.boolean()) p.receipt.what = push_receipt::fate::skipped;
+       if (in.boolean()) p.receipt.outcome = push_receipt::fate::skipped;
      }},
-    {"error", [](json_reader& in, push_item& p) { detail::read_value(in, p.why.emplace()); }},
+    {"error", [](json_reader& in, push_item& p) { detail::read_value(in, p.refusal.emplace()); }},
 }};
 
-// Those that were not pushed have no id.
+// Only a pushed job or a duplicate has an id.
 bool has_id(const push_receipt& r) {
-  return r.what != push_receipt::fate::dropped && r.what != push_receipt::fate::skipped;
+  return r.outcome != push_receipt::fate::dropped && r.outcome != push_receipt::fate::skipped;
 }
 
 void read_push_item(json_reader& in, push_item& p) {
   read_object(in, p, push_item_fields);
-  if (!p.why && p.receipt.id == 0 && has_id(p.receipt)) {
+  if (!p.refusal && p.receipt.id == 0 && has_id(p.receipt)) {
     in.refuse_object("the field \"id\" is missing");
   }
 }
@@ -87,8 +88,8 @@ constexpr std::array<field<push_results>, 1> push_results_fields = {{
        for (in.begin_array(); in.next_element();) {
          push_item item;
          read_push_item(in, item);
-         if (item.why) {
-           all.emplace_back(std::move(*item.why));
+         if (item.refusal) {
+           all.emplace_back(std::move(*item.refusal));
          } else {
            all.emplace_back(item.receipt);
          }
@@ -130,8 +131,8 @@ constexpr std::array<field<fail_receipt>, 2> fail_receipt_fields = {{
 }};
 
 constexpr std::array<field<std::optional<error>>, 1> ack_result_fields = {{
-    {"error",
-     [](json_reader& in, std::optional<error>& why) { detail::read_value(in, why.emplace()); }},
+    {"error", [](json_reader& in,
+                 std::optional<error>& refusal) { detail::read_value(in, refusal.emplace()); }},
 }};
 
 using ack_results = std::vector<void_result>;
@@ -139,10 +140,10 @@ constexpr std::array<field<ack_results>, 1> ack_results_fields = {{
     {"results",
      [](json_reader& in, ack_results& all) {
        for (in.begin_array(); in.next_element();) {
-         std::optional<error> why;
-         read_object(in, why, ack_result_fields);
-         if (why) {
-           all.emplace_back(std::move(*why));
+         std::optional<error> refusal;
+         read_object(in, refusal, ack_result_fields);
+         if (refusal) {
+           all.emplace_back(std::move(*refusal));
          } else {
            all.emplace_back(done{});
          }
@@ -157,20 +158,20 @@ namespace detail {
 
 void write_members(json_writer& w, const push_receipt& receipt) {
   if (!has_id(receipt)) {
-    w.key(to_string(receipt.what)).value(true);
+    w.key(to_string(receipt.outcome)).value(true);
     return;
   }
   w.key("id").value(receipt.id);
-  if (receipt.what == push_receipt::fate::duplicate) w.key("duplicate").value(true);
+  if (receipt.outcome == push_receipt::fate::duplicate) w.key("duplicate").value(true);
 }
 
 void read_value(json_reader& in, error& into) {
   read_object(in, into, error_fields);
 }
 
-void write_error(json_writer& w, const error& why) {
-  w.begin_object().key("code").value(to_string(why.code)).key("message").value(why.message);
-  if (why.job != 0) w.key("job").value(why.job);
+void write_error(json_writer& w, const error& refusal) {
+  w.begin_object().key("code").value(to_string(refusal.code)).key("message").value(refusal.message);
+  if (refusal.job != 0) w.key("job").value(refusal.job);
   w.end_object();
 }
 
@@ -186,7 +187,7 @@ std::optional<error_code> error_code_from(std::string_view word) noexcept {
 template <>
 result<job> read<job>(std::string_view text, read_context context) {
   return read_answer_with<job>(text, context,
-                               [](json_reader& in, job& it) { detail::read_value(in, it); });
+                               [](json_reader& in, job& j) { detail::read_value(in, j); });
 }
 template <>
 result<job_page> read<job_page>(std::string_view text, read_context context) {
@@ -196,7 +197,7 @@ template <>
 result<push_receipt> read<push_receipt>(std::string_view text, read_context context) {
   auto item = read_answer_with<push_item>(text, context, read_push_item);
   if (!item) return std::move(item.error());
-  if (item->why) return std::move(*item->why);
+  if (item->refusal) return std::move(*item->refusal);
   return item->receipt;
 }
 template <>
@@ -225,19 +226,19 @@ result<problem> read<problem>(std::string_view text, read_context context) {
   return read_answer<problem>(text, context, problem_fields);
 }
 
-void write(std::string& out, const job& it) {
+void write(std::string& out, const job& j) {
   json_writer w(out);
   w.begin_object();
-  detail::write_members(w, it, it.state);
+  detail::write_members(w, j, j.state);
   w.end_object();
 }
 
 void write(std::string& out, const job_page& page) {
   json_writer w(out);
   w.begin_object().key("jobs").begin_array();
-  for (const job& it : page.jobs) {
+  for (const job& j : page.jobs) {
     w.begin_object();
-    detail::write_members(w, it, it.state);
+    detail::write_members(w, j, j.state);
     w.end_object();
   }
   w.end_array();
@@ -260,7 +261,7 @@ void write_item(std::string& out, const result<push_receipt>& pushed) {
 void write(std::string& out, const push_results& results) {
   json_writer w(out);
   const auto accepted = std::ranges::count_if(results, [](const result<push_receipt>& r) {
-    return r && r->what == push_receipt::fate::accepted;
+    return r && r->outcome == push_receipt::fate::accepted;
   });
   w.begin_object().key("accepted").value(accepted).key("results").begin_array();
   for (const result<push_receipt>& r : results) write_item(w, r);
@@ -272,7 +273,7 @@ void write(std::string& out, const std::vector<leased_job>& jobs) {
   w.begin_object().key("jobs").begin_array();
   for (const leased_job& leased : jobs) {
     w.begin_object();
-    detail::write_members(w, *leased.it, job_state::running);
+    detail::write_members(w, *leased.job, job_state::running);
     w.key("lease").value(leased.key).key("attempt").value(leased.attempt);
     w.key("leased_until").value(leased.until).end_object();
   }
@@ -309,9 +310,9 @@ void write(std::string& out, const ack_results& results) {
 void write(std::string& out, const problem& p) {
   json_writer w(out);
   w.begin_object().key("type").value("about:blank").key("title").value(p.title);
-  w.key("status").value(p.status).key("detail").value(p.why.message);
-  w.key("code").value(to_string(p.why.code));
-  if (p.why.job != 0) w.key("job").value(p.why.job);
+  w.key("status").value(p.status).key("detail").value(p.error.message);
+  w.key("code").value(to_string(p.error.code));
+  if (p.error.job != 0) w.key("job").value(p.error.job);
   w.end_object();
 }
 

@@ -1,4 +1,4 @@
-// Batches and workflows: as they are pushed, and what became of them.
+// Codec of batches and workflows: specs, receipts and states.
 #include <array>
 
 #include "jobs/json/detail/shapes.hpp"
@@ -16,7 +16,7 @@ using detail::write_id;
 using detail::write_text;
 using detail::write_time;
 
-// ---- what a producer says
+// ---- requests
 
 struct batch_reading {
   batch_spec spec{};
@@ -53,7 +53,7 @@ void write_callback(json_writer& w, std::string_view name, const std::optional<j
   w.end_object();
 }
 
-// ---- what the server says
+// ---- responses
 
 constexpr std::array<field<batch_info>, 11> batch_info_fields = {{
     {"id", [](json_reader& in, batch_info& b) { b.id = in.natural(0, exact_max); },

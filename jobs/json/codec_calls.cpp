@@ -1,4 +1,4 @@
-// Requests: what clients write and the server reads, strictly.
+// Codec of requests: written by clients, read strictly by the server.
 #include <algorithm>
 #include <utility>
 
@@ -16,7 +16,7 @@ using detail::read_request;
 using detail::read_request_with;
 using detail::write_optional;
 
-// Every call that is about one lease says which.
+// The field of every call on a lease.
 template <class T>
 constexpr field<T> lease_field = {"lease",
                                   [](json_reader& in, T& c) { c.lease = in.natural(0, exact_max); },
@@ -26,14 +26,14 @@ constexpr std::array<field<extend_call>, 3> extend_fields = {{
     lease_field<extend_call>,
     {"for", [](json_reader& in, extend_call& c) { c.by = in.duration(); }},
     {"progress",
-     [](json_reader& in, extend_call& c) { detail::read_value(in, c.how_far.emplace()); }},
+     [](json_reader& in, extend_call& c) { detail::read_value(in, c.progress.emplace()); }},
 }};
 
 constexpr std::array<field<progress_call>, 3> progress_call_fields = {{
     lease_field<progress_call>,
-    {"percent", [](json_reader& in, progress_call& c) { c.how_far.percent = in.number(0, 100); },
+    {"percent", [](json_reader& in, progress_call& c) { c.progress.percent = in.number(0, 100); },
      field_rule::required},
-    {"text", [](json_reader& in, progress_call& c) { c.how_far.text = in.string(); }},
+    {"text", [](json_reader& in, progress_call& c) { c.progress.text = in.string(); }},
 }};
 
 constexpr std::array<field<log_call>, 2> log_fields = {{
@@ -60,19 +60,19 @@ constexpr std::array<field<ack_call>, 3> ack_fields = {{
 
 constexpr std::array<field<fail_call>, 6> fail_fields = {{
     lease_field<fail_call>,
-    {"type", [](json_reader& in, fail_call& c) { c.why.type = in.string(); }},
-    {"message", [](json_reader& in, fail_call& c) { c.why.message = in.string(); }},
-    {"backtrace", [](json_reader& in, fail_call& c) { c.why.backtrace = in.string(); }},
-    {"retry_in", [](json_reader& in, fail_call& c) { c.why.retry_in = in.duration(); }},
-    {"for_good", [](json_reader& in, fail_call& c) { c.why.for_good = in.boolean(); }},
+    {"type", [](json_reader& in, fail_call& c) { c.failure.type = in.string(); }},
+    {"message", [](json_reader& in, fail_call& c) { c.failure.message = in.string(); }},
+    {"backtrace", [](json_reader& in, fail_call& c) { c.failure.backtrace = in.string(); }},
+    {"retry_in", [](json_reader& in, fail_call& c) { c.failure.retry_in = in.duration(); }},
+    {"for_good", [](json_reader& in, fail_call& c) { c.failure.for_good = in.boolean(); }},
 }};
 
 constexpr std::array<field<release_call>, 3> release_fields = {{
     lease_field<release_call>,
-    {"delay", [](json_reader& in, release_call& c) { c.how.delay = in.duration(); }},
+    {"delay", [](json_reader& in, release_call& c) { c.release.delay = in.duration(); }},
     {"priority",
      [](json_reader& in, release_call& c) {
-       c.how.priority = in.whole(-limits::priority_max, limits::priority_max);
+       c.release.priority = in.whole(-limits::priority_max, limits::priority_max);
      }},
 }};
 
@@ -106,17 +106,20 @@ std::optional<lease_request::order> order_from(std::string_view word) {
 constexpr std::array<field<lease_call>, 6> lease_fields = {{
     {"queues",
      [](json_reader& in, lease_call& c) {
-       c.what.queues.clear();
-       for (in.begin_array(); in.next_element();) c.what.queues.push_back(in.string());
+       c.request.queues.clear();
+       for (in.begin_array(); in.next_element();) c.request.queues.push_back(in.string());
      }},
-    {"max", [](json_reader& in,
-               lease_call& c) { c.what.max = static_cast<std::size_t>(in.natural(1, 1'000'000)); }},
+    {"max",
+     [](json_reader& in, lease_call& c) {
+       c.request.max = static_cast<std::size_t>(in.natural(1, 1'000'000));
+     }},
     {"wait", [](json_reader& in, lease_call& c) { c.wait = in.duration(); }},
-    {"worker", [](json_reader& in, lease_call& c) { c.what.worker = in.string(); }},
-    {"lease_for", [](json_reader& in, lease_call& c) { c.what.lease_for = in.duration(); }},
+    {"worker", [](json_reader& in, lease_call& c) { c.request.worker = in.string(); }},
+    {"lease_for", [](json_reader& in, lease_call& c) { c.request.lease_for = in.duration(); }},
     {"order",
      [](json_reader& in, lease_call& c) {
-       c.what.pick = detail::read_word(in, order_from, R"(expected "fair", "strict" or "urgent")");
+       c.request.pick =
+           detail::read_word(in, order_from, R"(expected "fair", "strict" or "urgent")");
      }},
 }};
 
@@ -135,7 +138,7 @@ constexpr std::array<field<push_reading>, 2> push_fields = {{
     {"jobs", read_specs, field_rule::required},
     {"mode",
      [](json_reader& in, push_reading& p) {
-       p.call.says_mode = true;
+       p.call.has_mode = true;
        p.call.mode = detail::read_word(in, bulk_from, R"(expected "each" or "all_or_nothing")");
      }},
 }};
@@ -144,12 +147,12 @@ void read_push(json_reader& in, push_reading& reading) {
   push_call& call = reading.call;
   if (in.peek() == json_reader::kind::array) return read_specs(in, reading);
   in.begin_object();
-  // A job and a list of jobs have no name in common: the first one tells which it is.
+  // A job and a list of jobs have no field in common, so the first name decides.
   std::string_view first;
   if (in.next_key(first) && (first == "jobs" || first == "mode")) {
     return detail::read_members(in, reading, first, push_fields);
   }
-  call.one = true;
+  call.is_single = true;
   if (!in.ok()) return;
   if (first.data() == nullptr) return in.refuse_object("a job must have a kind");
   detail::read_rest(in, call.jobs.emplace_back(), reading.now, first);
@@ -229,13 +232,13 @@ void write(std::string& out, const job_spec& spec) {
 
 void write(std::string& out, const push_call& call) {
   json_writer w(out);
-  if (!call.one) w.begin_object().key("jobs").begin_array();
+  if (!call.is_single) w.begin_object().key("jobs").begin_array();
   for (const job_spec& spec : call.jobs) {
     w.begin_object();
     detail::write_members(w, spec);
     w.end_object();
   }
-  if (call.one) return;
+  if (call.is_single) return;
   w.end_array();
   if (call.mode == bulk::all_or_nothing) w.key("mode").value("all_or_nothing");
   w.end_object();
@@ -244,12 +247,12 @@ void write(std::string& out, const push_call& call) {
 void write(std::string& out, const lease_call& call) {
   json_writer w(out);
   w.begin_object().key("queues").begin_array();
-  for (const std::string& queue : call.what.queues) w.value(queue);
-  w.end_array().key("max").value(call.what.max).key("wait").value(call.wait);
-  if (!call.what.worker.empty()) w.key("worker").value(call.what.worker);
-  if (call.what.lease_for != milliseconds(0)) w.key("lease_for").value(call.what.lease_for);
-  if (call.what.pick == lease_request::order::strict) w.key("order").value("strict");
-  if (call.what.pick == lease_request::order::urgent) w.key("order").value("urgent");
+  for (const std::string& queue : call.request.queues) w.value(queue);
+  w.end_array().key("max").value(call.request.max).key("wait").value(call.wait);
+  if (!call.request.worker.empty()) w.key("worker").value(call.request.worker);
+  if (call.request.lease_for != milliseconds(0)) w.key("lease_for").value(call.request.lease_for);
+  if (call.request.pick == lease_request::order::strict) w.key("order").value("strict");
+  if (call.request.pick == lease_request::order::urgent) w.key("order").value("urgent");
   w.end_object();
 }
 
@@ -257,17 +260,17 @@ void write(std::string& out, const extend_call& call) {
   json_writer w(out);
   w.begin_object().key("lease").value(call.lease);
   if (call.by != milliseconds(0)) w.key("for").value(call.by);
-  if (call.how_far) {
+  if (call.progress) {
     w.key("progress");
-    detail::write_progress(w, *call.how_far);
+    detail::write_progress(w, *call.progress);
   }
   w.end_object();
 }
 
 void write(std::string& out, const progress_call& call) {
   json_writer w(out);
-  w.begin_object().key("lease").value(call.lease).key("percent").value(call.how_far.percent);
-  detail::write_text(w, "text", call.how_far.text);
+  w.begin_object().key("lease").value(call.lease).key("percent").value(call.progress.percent);
+  detail::write_text(w, "text", call.progress.text);
   w.end_object();
 }
 
@@ -288,18 +291,18 @@ void write(std::string& out, const ack_call& call) {
 void write(std::string& out, const fail_call& call) {
   json_writer w(out);
   w.begin_object().key("lease").value(call.lease);
-  w.key("type").value(call.why.type).key("message").value(call.why.message);
-  if (!call.why.backtrace.empty()) w.key("backtrace").value(call.why.backtrace);
-  write_optional(w, "retry_in", call.why.retry_in);
-  if (call.why.for_good) w.key("for_good").value(true);
+  w.key("type").value(call.failure.type).key("message").value(call.failure.message);
+  if (!call.failure.backtrace.empty()) w.key("backtrace").value(call.failure.backtrace);
+  write_optional(w, "retry_in", call.failure.retry_in);
+  if (call.failure.for_good) w.key("for_good").value(true);
   w.end_object();
 }
 
 void write(std::string& out, const release_call& call) {
   json_writer w(out);
   w.begin_object().key("lease").value(call.lease);
-  if (call.how.delay != milliseconds(0)) w.key("delay").value(call.how.delay);
-  write_optional(w, "priority", call.how.priority);
+  if (call.release.delay != milliseconds(0)) w.key("delay").value(call.release.delay);
+  write_optional(w, "priority", call.release.priority);
   w.end_object();
 }
 

@@ -1,4 +1,4 @@
-// Cron entries: as they are set, and when they ran and will.
+// Codec of cron entries: specs and their past and upcoming runs.
 #include <array>
 
 #include "jobs/json/detail/shapes.hpp"
@@ -15,7 +15,7 @@ using detail::read_object;
 using detail::read_request;
 using detail::read_request_with;
 
-// What is set and what is told have these in common.
+// Fields that requests and responses share.
 struct spec_reading {
   cron_spec& spec;
   unix_time now{};
@@ -51,18 +51,18 @@ void read_times(json_reader& in, std::vector<unix_time>& into) {
 }
 
 struct info_reading : spec_reading {
-  explicit info_reading(cron_info& i) : spec_reading{i.entry.spec}, it(i) {}
-  cron_info& it;
+  explicit info_reading(cron_info& i) : spec_reading{i.entry.spec}, info(i) {}
+  cron_info& info;
 };
 
 constexpr std::array<field<info_reading>, 6> cron_info_fields = {{
-    {"next_at", [](json_reader& in, info_reading& c) { c.it.entry.next_at = in.time(); }},
-    {"last_at", [](json_reader& in, info_reading& c) { c.it.entry.last_at = in.time(); }},
+    {"next_at", [](json_reader& in, info_reading& c) { c.info.entry.next_at = in.time(); }},
+    {"last_at", [](json_reader& in, info_reading& c) { c.info.entry.last_at = in.time(); }},
     {"last_job",
-     [](json_reader& in, info_reading& c) { c.it.entry.last_job = in.natural(0, exact_max); }},
-    {"runs", [](json_reader& in, info_reading& c) { c.it.entry.runs = in.natural(); }},
-    {"runs_missed", [](json_reader& in, info_reading& c) { c.it.entry.missed = in.natural(); }},
-    {"upcoming", [](json_reader& in, info_reading& c) { read_times(in, c.it.upcoming); }},
+     [](json_reader& in, info_reading& c) { c.info.entry.last_job = in.natural(0, exact_max); }},
+    {"runs", [](json_reader& in, info_reading& c) { c.info.entry.runs = in.natural(); }},
+    {"runs_missed", [](json_reader& in, info_reading& c) { c.info.entry.missed = in.natural(); }},
+    {"upcoming", [](json_reader& in, info_reading& c) { read_times(in, c.info.upcoming); }},
 }};
 
 void read_cron_info(json_reader& in, cron_info& into) {

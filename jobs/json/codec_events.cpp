@@ -1,4 +1,4 @@
-// What happened to jobs, and what their workers wrote.
+// Codec of events and log lines.
 #include <array>
 #include <charconv>
 

@@ -1,4 +1,4 @@
-// Batches, cron entries, limits, progress, logs and events: what one end writes the other reads.
+// Round trips of batches, cron entries, limits, progress, logs and events.
 #include <gtest/gtest.h>
 
 #include "jobs/json/codec.hpp"
@@ -16,14 +16,14 @@ T read_ok(std::string_view text, read_context context = {}) {
 }
 
 template <class T>
-std::string why_not(std::string_view text) {
+std::string message_of(std::string_view text) {
   const auto value = read<T>(text);
   if (value) return "was read";
   EXPECT_EQ(value.error().code, error_code::invalid);
   return value.error().message;
 }
 
-TEST(CodecGroups, ReadsWhatAJobWaitsForInEveryForm) {
+TEST(CodecGroups, ReadsDependenciesInEveryForm) {
   const auto spec =
       read_ok<job_spec>(R"({"kind":"k","after":[12,"build",{"job":3},{"batch":4,"when":"end"},)"
                         R"({"step":"test","when":"failure"},{"job":5,"when":"success"}]})");
@@ -38,22 +38,24 @@ TEST(CodecGroups, ReadsWhatAJobWaitsForInEveryForm) {
   EXPECT_EQ(spec.after[5], expected[4]);
 }
 
-TEST(CodecGroups, SaysWhatIsWrongWithADependency) {
-  EXPECT_EQ(why_not<job_spec>(R"({"kind":"k","after":[true]})"),
+TEST(CodecGroups, DescribesErrorsOfADependency) {
+  EXPECT_EQ(message_of<job_spec>(R"({"kind":"k","after":[true]})"),
             "after[0]: expected the id of a job or batch, the name of a step, or an object "
             "(line 1, column 22)");
-  EXPECT_EQ(why_not<job_spec>(R"({"kind":"k","after":[1,{"when":"end"}]})"),
-            "after[1]: give one of job, batch and step, which it waits for (line 1, column 24)");
-  EXPECT_EQ(why_not<job_spec>(R"({"kind":"k","after":[{"job":1,"step":"a"}]})"),
-            "after[0]: give one of job, batch and step, which it waits for (line 1, column 22)");
-  EXPECT_EQ(why_not<job_spec>(R"({"kind":"k","after":[{"job":1,"when":"later"}]})"),
+  EXPECT_EQ(
+      message_of<job_spec>(R"({"kind":"k","after":[1,{"when":"end"}]})"),
+      "after[1]: a dependency must have exactly one of job, batch and step (line 1, column 24)");
+  EXPECT_EQ(
+      message_of<job_spec>(R"({"kind":"k","after":[{"job":1,"step":"a"}]})"),
+      "after[0]: a dependency must have exactly one of job, batch and step (line 1, column 22)");
+  EXPECT_EQ(message_of<job_spec>(R"({"kind":"k","after":[{"job":1,"when":"later"}]})"),
             "after[0].when: expected \"success\", \"end\" or \"failure\" (line 1, column 38)");
-  EXPECT_EQ(why_not<job_spec>(R"({"kind":"k","after":[0]})"),
+  EXPECT_EQ(message_of<job_spec>(R"({"kind":"k","after":[0]})"),
             "after[0]: expected a whole number from 1 to 9007199254740992, found 0 "
             "(line 1, column 22)");
   std::string many = "1";
   for (std::size_t i = 0; i < limits::after_max; ++i) many += ",1";
-  EXPECT_NE(why_not<job_spec>(R"({"kind":"k","after":[)" + many + "]}").find("put them into a"),
+  EXPECT_NE(message_of<job_spec>(R"({"kind":"k","after":[)" + many + "]}").find("put them into a"),
             std::string::npos);
 }
 
@@ -76,7 +78,7 @@ TEST(CodecGroups, CarriesAWorker) {
   EXPECT_EQ(page.workers[0].pid, -1);
   EXPECT_EQ(read_ok<faktory_worker>(to_json(worker)).state, worker_state::quiet);
   EXPECT_EQ(read_ok<faktory_worker_page>(R"({"workers":[],"next":null})").cursor, std::nullopt);
-  EXPECT_EQ(why_not<faktory_worker>(R"({"wid":"w","state":"asleep"})"),
+  EXPECT_EQ(message_of<faktory_worker>(R"({"wid":"w","state":"asleep"})"),
             "state: expected the state of a worker (line 1, column 20)");
 }
 
@@ -96,13 +98,13 @@ TEST(CodecGroups, CarriesABatch) {
                 .jobs.at(0)
                 .run_at.ms,
             1500);
-  EXPECT_EQ(why_not<batch_spec>(R"({"jobs":[{"kind":"a"},{"knd":"b"}]})"),
+  EXPECT_EQ(message_of<batch_spec>(R"({"jobs":[{"kind":"a"},{"knd":"b"}]})"),
             "jobs[1]: unknown field \"knd\"; did you mean \"kind\"? (line 1, column 24)");
-  EXPECT_EQ(why_not<batch_spec>(R"({"on_success":{}})"),
+  EXPECT_EQ(message_of<batch_spec>(R"({"on_success":{}})"),
             "on_success: the field \"kind\" is missing (line 1, column 15)");
 }
 
-TEST(CodecGroups, TellsOfBatches) {
+TEST(CodecGroups, CarriesBatchInfosAndReceipts) {
   const batch_info info{.id = 7,
                         .name = "nightly",
                         .open = false,
@@ -138,9 +140,9 @@ TEST(CodecGroups, CarriesCronEntries) {
                        .paused = true,
                        .job = {.queue = "reports", .kind = "report"}};
   EXPECT_EQ(read_ok<cron_spec>(to_json(spec)), spec);
-  EXPECT_EQ(why_not<cron_spec>(R"({"schedule":"@daily"})"),
+  EXPECT_EQ(message_of<cron_spec>(R"({"schedule":"@daily"})"),
             "line 1, column 1: the field \"job\" is missing");
-  EXPECT_EQ(why_not<cron_spec>(R"({"schedule":"@daily","job":{"kind":"k"},"missed":"some"})"),
+  EXPECT_EQ(message_of<cron_spec>(R"({"schedule":"@daily","job":{"kind":"k"},"missed":"some"})"),
             "missed: expected \"skip\", \"one\" or \"all\" (line 1, column 50)");
 
   cron_info info;
@@ -186,7 +188,7 @@ TEST(CodecGroups, ChangesTheLimitsOfAQueue) {
   EXPECT_EQ(back.deliver_url, patch.deliver_url);
   EXPECT_EQ(back.deliver_concurrency, patch.deliver_concurrency);
   EXPECT_EQ(back.deliver_timeout, patch.deliver_timeout);
-  EXPECT_EQ(why_not<queue_patch>(R"({"rate":-1})"),
+  EXPECT_EQ(message_of<queue_patch>(R"({"rate":-1})"),
             "rate: expected a number from 0 to 1e+06, found -1 (line 1, column 9)");
 }
 
@@ -197,26 +199,26 @@ TEST(CodecGroups, EndsADeliveryWithNull) {
   EXPECT_FALSE(read_ok<queue_patch>("{}").deliver_url);
 }
 
-TEST(CodecGroups, LeasesInTheOrderThatIsAskedFor) {
+TEST(CodecGroups, LeasesInTheRequestedOrder) {
   lease_call call;
-  call.what.pick = lease_request::order::strict;
-  EXPECT_EQ(read_ok<lease_call>(to_json(call)).what.pick, lease_request::order::strict);
-  call.what.pick = lease_request::order::urgent;
-  EXPECT_EQ(read_ok<lease_call>(to_json(call)).what.pick, lease_request::order::urgent);
-  EXPECT_EQ(read_ok<lease_call>(R"({"order":"fair"})").what.pick, lease_request::order::fair);
-  EXPECT_EQ(why_not<lease_call>(R"({"order":"random"})"),
+  call.request.pick = lease_request::order::strict;
+  EXPECT_EQ(read_ok<lease_call>(to_json(call)).request.pick, lease_request::order::strict);
+  call.request.pick = lease_request::order::urgent;
+  EXPECT_EQ(read_ok<lease_call>(to_json(call)).request.pick, lease_request::order::urgent);
+  EXPECT_EQ(read_ok<lease_call>(R"({"order":"fair"})").request.pick, lease_request::order::fair);
+  EXPECT_EQ(message_of<lease_call>(R"({"order":"random"})"),
             "order: expected \"fair\", \"strict\" or \"urgent\" (line 1, column 10)");
 }
 
 TEST(CodecGroups, CarriesProgress) {
   const auto call = read_ok<progress_call>(to_json(progress_call{7, {33.5, "a third"}}));
   EXPECT_EQ(call.lease, 7U);
-  EXPECT_EQ(call.how_far, (progress{33.5, "a third"}));
+  EXPECT_EQ(call.progress, (progress{33.5, "a third"}));
   const auto extend = read_ok<extend_call>(to_json(extend_call{7, 5s, progress{1, ""}}));
-  EXPECT_EQ(extend.how_far, (progress{1, ""}));
-  EXPECT_EQ(why_not<progress_call>(R"({"lease":1,"percent":101})"),
+  EXPECT_EQ(extend.progress, (progress{1, ""}));
+  EXPECT_EQ(message_of<progress_call>(R"({"lease":1,"percent":101})"),
             "percent: expected a number from 0 to 100, found 101 (line 1, column 22)");
-  EXPECT_EQ(why_not<extend_call>(R"({"lease":1,"progress":{"text":"x"}})"),
+  EXPECT_EQ(message_of<extend_call>(R"({"lease":1,"progress":{"text":"x"}})"),
             "progress: the field \"percent\" is missing (line 1, column 23)");
 }
 
@@ -226,8 +228,9 @@ TEST(CodecGroups, CarriesLogs) {
   EXPECT_EQ(call.lines, (std::vector<std::string>{"one", "tw\no"}));
   std::string many = "\"\"";
   for (std::size_t i = 0; i < limits::log_lines_at_once; ++i) many += ",\"\"";
-  EXPECT_NE(why_not<log_call>(R"({"lease":1,"lines":[)" + many + "]}").find("more than 1000 lines"),
-            std::string::npos);
+  EXPECT_NE(
+      message_of<log_call>(R"({"lease":1,"lines":[)" + many + "]}").find("more than 1000 lines"),
+      std::string::npos);
   const log_page page{{{1, 2, {3}, "four"}, {5, 6, {7}, ""}}, 5};
   const auto back = read_ok<log_page>(to_json(page));
   EXPECT_EQ(back.lines, page.lines);
@@ -263,7 +266,7 @@ TEST(CodecGroups, CarriesEvents) {
   EXPECT_EQ(back.text, "half");
 }
 
-TEST(CodecGroups, NamesThePlaceOfAnEvent) {
+TEST(CodecGroups, WritesThePositionOfAnEvent) {
   EXPECT_EQ(to_string(event_place{5, 17}), "5-17");
   EXPECT_EQ(event_place_from("5-17"), (event_place{5, 17}));
   for (const std::string_view bad : {"", "5", "5-", "-5", "5-1x", "x", "5-17 ", "5--1"}) {

@@ -1,4 +1,4 @@
-// Jobs: as they are pushed, kept, listed and leased.
+// Codec of jobs: specs, stored jobs, pages and leases.
 #include <algorithm>
 
 #include "jobs/json/detail/fields.hpp"
@@ -26,7 +26,7 @@ std::optional<unique_until> until_from(std::string_view word) {
   return std::nullopt;
 }
 
-// ---- what a producer says
+// ---- fields of the producer
 
 constexpr std::array<field<retry_policy>, 5> retry_fields = {{
     {"attempts",
@@ -62,15 +62,15 @@ bool once(json_reader& in, bool& had, std::string_view either) {
 constexpr std::string_view one_args = "give either args or args_base64, not both";
 constexpr std::string_view one_time = "give either run_at or delay, not both";
 
-// "after": what a job waits for, as an id, the name of a step, or an object that says more.
+// "after": a list of dependencies, each an id, the name of a step, or an object.
 
 struct after_reading {
-  dependency it{};
+  dependency parsed{};
   unsigned named = 0;
 };
 
 void read_on(json_reader& in, after_reading& a) {
-  a.it.on = in.natural(1, exact_max);
+  a.parsed.on = in.natural(1, exact_max);
   ++a.named;
 }
 
@@ -79,12 +79,12 @@ constexpr std::array<field<after_reading>, 4> after_fields = {{
     {"batch", read_on},
     {"step",
      [](json_reader& in, after_reading& a) {
-       a.it.step = in.string();
+       a.parsed.step = in.string();
        ++a.named;
      }},
     {"when",
      [](json_reader& in, after_reading& a) {
-       a.it.when = read_word(in, after_when_from, R"(expected "success", "end" or "failure")");
+       a.parsed.when = read_word(in, after_when_from, R"(expected "success", "end" or "failure")");
      }},
 }};
 
@@ -95,26 +95,26 @@ dependency read_dependency(json_reader& in) {
       read_on(in, reading);
       break;
     case json_reader::kind::string:
-      reading.it.step = in.string();
+      reading.parsed.step = in.string();
       break;
     case json_reader::kind::object:
       read_object(in, reading, after_fields);
       if (in.ok() && reading.named != 1) {
-        in.refuse_object("give one of job, batch and step, which it waits for");
+        in.refuse_object("a dependency must have exactly one of job, batch and step");
       }
       break;
     default:
       in.skip();
       in.refuse("expected the id of a job or batch, the name of a step, or an object");
   }
-  return std::move(reading.it);
+  return std::move(reading.parsed);
 }
 
 void read_after(json_reader& in, spec_reading& s) {
   for (in.begin_array(); in.next_element();) {
     if (s.spec.after.size() == limits::after_max) {
       return in.refuse("a job can wait for " + std::to_string(limits::after_max) +
-                       " others at most; put them into a batch and wait for that");
+                       " others at most; put them into a batch and depend on the batch");
     }
     s.spec.after.push_back(read_dependency(in));
   }
@@ -164,7 +164,7 @@ constexpr std::array<field<spec_reading>, 18> spec_fields = {{
     {"webhook", [](json_reader& in, spec_reading& s) { s.spec.webhook = in.string(); }},
 }};
 
-// ---- what the server adds
+// ---- fields of the server
 
 constexpr std::array<field<progress>, 2> progress_fields = {{
     {"percent", [](json_reader& in, progress& p) { p.percent = in.number(0, 100); },
@@ -184,39 +184,40 @@ constexpr std::array<field<attempt_error>, 5> error_fields = {{
 }};
 
 struct job_reading : spec_reading {
-  explicit job_reading(job& j) : spec_reading{j.spec, {}}, it(j) {}
-  job& it;
+  explicit job_reading(job& j) : spec_reading{j.spec, {}}, target(j) {}
+  job& target;
   leased_job lease{};
 };
 
 constexpr std::array<field<job_reading>, 14> job_fields = {{
-    {"id", [](json_reader& in, job_reading& j) { j.it.id = in.natural(0, exact_max); },
+    {"id", [](json_reader& in, job_reading& j) { j.target.id = in.natural(0, exact_max); },
      field_rule::required},
     {"state",
      [](json_reader& in, job_reading& j) {
-       j.it.state = read_word(in, job_state_from, "expected the state of a job");
+       j.target.state = read_word(in, job_state_from, "expected the state of a job");
      }},
     {"attempts",
      [](json_reader& in, job_reading& j) {
-       j.it.attempts = static_cast<std::uint32_t>(in.natural(0, 0xFFFFFFFFU));
+       j.target.attempts = static_cast<std::uint32_t>(in.natural(0, 0xFFFFFFFFU));
      }},
-    {"created_at", [](json_reader& in, job_reading& j) { j.it.created_at = in.time(); }},
-    {"due_at", [](json_reader& in, job_reading& j) { j.it.due_at = in.time(); }},
-    {"ended_at", [](json_reader& in, job_reading& j) { j.it.ended_at = in.time(); }},
+    {"created_at", [](json_reader& in, job_reading& j) { j.target.created_at = in.time(); }},
+    {"due_at", [](json_reader& in, job_reading& j) { j.target.due_at = in.time(); }},
+    {"ended_at", [](json_reader& in, job_reading& j) { j.target.ended_at = in.time(); }},
     {"errors",
      [](json_reader& in, job_reading& j) {
        for (in.begin_array(); in.next_element();) {
-         read_object(in, j.it.errors.emplace_back(), error_fields);
+         read_object(in, j.target.errors.emplace_back(), error_fields);
        }
      }},
-    {"result", [](json_reader& in, job_reading& j) { read_json_payload(in, j.it.result); },
+    {"result", [](json_reader& in, job_reading& j) { read_json_payload(in, j.target.result); },
      field_rule::as_written},
     {"result_base64",
-     [](json_reader& in, job_reading& j) { read_base64_payload(in, j.it.result); }},
-    {"progress", [](json_reader& in, job_reading& j) { read_value(in, j.it.progress.emplace()); }},
+     [](json_reader& in, job_reading& j) { read_base64_payload(in, j.target.result); }},
+    {"progress",
+     [](json_reader& in, job_reading& j) { read_value(in, j.target.progress.emplace()); }},
     {"blockers",
      [](json_reader& in, job_reading& j) {
-       j.it.blockers = static_cast<std::uint32_t>(in.natural(0, 0xFFFFFFFFU));
+       j.target.blockers = static_cast<std::uint32_t>(in.natural(0, 0xFFFFFFFFU));
      }},
     {"lease", [](json_reader& in, job_reading& j) { j.lease.key = in.natural(0, exact_max); }},
     {"attempt",
@@ -247,7 +248,7 @@ void write_attempt(json_writer& w, const attempt_error& e) {
   w.end_object();
 }
 
-// An id is said as one, whether it is a job's or a batch's: they are of the same numbers.
+// Jobs and batches share one sequence of ids, so one field is enough for both.
 void write_after(json_writer& w, const std::vector<dependency>& after) {
   w.key("after").begin_array();
   for (const dependency& d : after) {
@@ -289,9 +290,9 @@ void write_cursor(json_writer& w, const std::optional<std::string>& next) {
 void read_value(json_reader& in, progress& into) {
   read_object(in, into, progress_fields);
 }
-void write_progress(json_writer& w, const progress& how_far) {
-  w.begin_object().key("percent").value(how_far.percent);
-  write_text(w, "text", how_far.text);
+void write_progress(json_writer& w, const progress& p) {
+  w.begin_object().key("percent").value(p.percent);
+  write_text(w, "text", p.text);
   w.end_object();
 }
 
@@ -321,11 +322,11 @@ void read_value(json_reader& in, job& into) {
 }
 
 void read_value(json_reader& in, leased_job& into) {
-  auto it = std::make_shared<job>();
-  job_reading reading(*it);
+  auto j = std::make_shared<job>();
+  job_reading reading(*j);
   read_object(in, reading, spec_fields, job_fields);
   into = std::move(reading.lease);
-  into.it = std::move(it);
+  into.job = std::move(j);
 }
 
 void write_members(json_writer& w, const job_spec& s) {
@@ -358,23 +359,23 @@ void write_result(json_writer& w, const payload& result) {
   }
 }
 
-void write_members(json_writer& w, const job& it, job_state state) {
-  w.key("id").value(it.id).key("state").value(to_string(state));
-  write_members(w, it.spec);
-  w.key("attempts").value(it.attempts);
-  write_time(w, "created_at", it.created_at);
-  write_time(w, "due_at", it.due_at);
-  write_time(w, "ended_at", it.ended_at);
-  if (!it.errors.empty()) {
+void write_members(json_writer& w, const job& j, job_state state) {
+  w.key("id").value(j.id).key("state").value(to_string(state));
+  write_members(w, j.spec);
+  w.key("attempts").value(j.attempts);
+  write_time(w, "created_at", j.created_at);
+  write_time(w, "due_at", j.due_at);
+  write_time(w, "ended_at", j.ended_at);
+  if (!j.errors.empty()) {
     w.key("errors").begin_array();
-    for (const attempt_error& e : it.errors) write_attempt(w, e);
+    for (const attempt_error& e : j.errors) write_attempt(w, e);
     w.end_array();
   }
-  if (it.result) write_result(w, *it.result);
-  if (it.blockers != 0) w.key("blockers").value(it.blockers);
-  if (it.progress) {
+  if (j.result) write_result(w, *j.result);
+  if (j.blockers != 0) w.key("blockers").value(j.blockers);
+  if (j.progress) {
     w.key("progress");
-    write_progress(w, *it.progress);
+    write_progress(w, *j.progress);
   }
 }
 

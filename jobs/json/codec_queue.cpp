@@ -1,4 +1,4 @@
-// Queues: what they are set to and hold, how that is changed, and the server's own numbers.
+// Codec of queues: options, counts and patches; and of the server's statistics.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -66,7 +66,7 @@ constexpr std::array<count_field<engine_stats>, 28> stats_numbers = {{
     {"commit_p99_us", &engine_stats::commit_p99_us},
 }};
 
-// Objects of numbers alone.
+// Objects with only numbers.
 template <class T, std::size_t N>
 void read_counts(json_reader& in, T& into, const std::array<count_field<T>, N>& table) {
   std::string_view key;
@@ -168,7 +168,7 @@ constexpr std::array<field<queue_patch>, 3> queue_target_patch_fields = {{
     {"timeout", [](json_reader& in, queue_patch& p) { p.deliver_timeout = in.duration(); }},
 }};
 
-// null for `deliver` ends the delivery: nothing else of a queue can be taken away.
+// null for `deliver` ends the delivery; other fields cannot be reset by null.
 constexpr std::array<field<queue_patch>, 16> queue_patch_fields = {{
     {"capacity_jobs",
      [](json_reader& in, queue_patch& p) { p.capacity_jobs = in.natural(1, exact_max); }},

@@ -1,4 +1,4 @@
-// Workers of Faktory's protocol, as those see them who look.
+// Codec of the list of workers of Faktory's protocol.
 #include <array>
 #include <limits>
 
@@ -44,13 +44,13 @@ constexpr auto worker_page_fields =
     detail::page_fields<faktory_worker_page, faktory_worker, &faktory_worker_page::workers,
                         read_worker>("workers");
 
-void write_object(json_writer& w, const faktory_worker& it) {
-  w.begin_object().key("wid").value(it.wid).key("hostname").value(it.hostname);
-  w.key("pid").value(it.pid).key("labels").begin_array();
-  for (const std::string& label : it.labels) w.value(label);
-  w.end_array().key("state").value(to_string(it.state)).key("rss_kb").value(it.rss_kb);
-  w.key("since").value(it.since).key("last_beat").value(it.last_beat);
-  w.key("running").value(it.running).end_object();
+void write_object(json_writer& w, const faktory_worker& worker) {
+  w.begin_object().key("wid").value(worker.wid).key("hostname").value(worker.hostname);
+  w.key("pid").value(worker.pid).key("labels").begin_array();
+  for (const std::string& label : worker.labels) w.value(label);
+  w.end_array().key("state").value(to_string(worker.state)).key("rss_kb").value(worker.rss_kb);
+  w.key("since").value(worker.since).key("last_beat").value(worker.last_beat);
+  w.key("running").value(worker.running).end_object();
 }
 
 }  // namespace
@@ -72,7 +72,7 @@ void write(std::string& out, const faktory_worker& worker) {
 void write(std::string& out, const faktory_worker_page& page) {
   json_writer w(out);
   w.begin_object().key("workers").begin_array();
-  for (const faktory_worker& it : page.workers) write_object(w, it);
+  for (const faktory_worker& worker : page.workers) write_object(w, worker);
   w.end_array();
   detail::write_cursor(w, page.cursor);
   w.end_object();

@@ -19,8 +19,9 @@ namespace {
 constexpr std::size_t not_yet = static_cast<std::size_t>(-1);
 constexpr std::size_t excerpt_bytes_max = 64;
 
-// The first byte from `at` on that is not plain: a quote, a backslash, a control character or a
-// part of a longer character. Eight at a time: most bytes of most texts stand in strings.
+// Returns the position, from `at` on, of the first byte that is not plain: a quote, a backslash, a
+// control character or a byte of a multi-byte character. Tests eight bytes at a time: most of a
+// text is inside of strings.
 std::size_t skip_plain(std::string_view text, std::size_t at) {
   constexpr std::uint64_t each = 0x0101010101010101U;
   for (; text.size() - at >= 8; at += 8) {
@@ -39,7 +40,7 @@ std::size_t skip_plain(std::string_view text, std::size_t at) {
   return at;
 }
 
-// Of four hexadecimal digits; -1: they are not.
+// Parses four hexadecimal digits; -1 if they are not.
 int hex4(std::string_view text, std::size_t at) {
   int value = 0;
   if (text.size() - at < 4) return -1;
@@ -69,7 +70,7 @@ std::string shown(double value) {
   return {digits.data(), end};
 }
 
-// A part of what came from outside, short enough for a message.
+// Shortens input text for a message.
 std::string_view excerpt(std::string_view text) {
   if (text.size() <= excerpt_bytes_max) return text;
   std::size_t end = excerpt_bytes_max;
@@ -79,7 +80,7 @@ std::string_view excerpt(std::string_view text) {
 
 }  // namespace
 
-// ---- where something is, and what
+// ---- positions and errors
 
 std::string json_reader::where(std::size_t at) const {
   const std::string_view before = text_.substr(0, at);
@@ -160,13 +161,13 @@ void json_reader::refuse_unknown(std::string_view key, std::string_view near,
   if (!near.empty()) {
     sentence += "; did you mean \"" + std::string(near) + "\"?";
   } else {
-    sentence += "; known are " + std::string(all);
+    sentence += "; known fields: " + std::string(all);
   }
   refuse(sentence);
 }
 
-// Letters that must be put in, left out, changed or swapped with their neighbour to get from one to
-// the other. A name that begins with the other is one step from it.
+// The number of letters to insert, remove, replace or swap with a neighbour. A prefix of at least
+// three letters has distance 1.
 std::size_t json_reader::distance(std::string_view a, std::string_view b) {
   if (a.size() > excerpt_bytes_max) return not_yet;
   if (a.size() >= 3 && b.starts_with(a)) return 1;
@@ -187,7 +188,7 @@ std::size_t json_reader::distance(std::string_view a, std::string_view b) {
   return d[a.size()][b.size()];
 }
 
-// ---- words of the text
+// ---- tokens
 
 void json_reader::skip_space() noexcept {
   while (!at_end()) {
@@ -217,21 +218,22 @@ json_reader::kind json_reader::peek() noexcept {
   }
 }
 
-// Stands before a value of the kind, or fails: as a wrong value if it is one, else as bad JSON.
-bool json_reader::expect(kind wanted, std::string_view what) {
+// Moves to the next value; fails if its kind is not `wanted`: as a wrong value, or as invalid JSON
+// if it is not a value.
+bool json_reader::expect(kind wanted, std::string_view expected) {
   if (error_) return false;
   const kind there = peek();
   value_at_ = at_;
   if (there == wanted) return true;
   if (there == kind::end || there == kind::other) {
-    fail_syntax(at_, "expected " + std::string(what) + ", found " + describe(at_));
+    fail_syntax(at_, "expected " + std::string(expected) + ", found " + describe(at_));
   } else {
-    fail_at(at_, "expected " + std::string(what) + ", found " + std::string(found(at_)));
+    fail_at(at_, "expected " + std::string(expected) + ", found " + std::string(found(at_)));
   }
   return false;
 }
 
-// Stands at a quote; leaves behind the closing one.
+// Starts at a quote; ends after the closing quote.
 json_reader::scanned json_reader::scan_string() {
   const std::size_t begin = ++at_;
   bool escaped = false;
@@ -296,7 +298,7 @@ std::string_view json_reader::scan_number() {
     good = digits() > 0 && good;
   }
   if (!good) {
-    fail_syntax(begin, "this is not a number as JSON has them");
+    fail_syntax(begin, "not a valid JSON number");
     return {};
   }
   return text_.substr(begin, at_ - begin);
@@ -314,7 +316,7 @@ bool json_reader::scan_word(std::string_view word) {
   return true;
 }
 
-// Turns escapes into what they stand for. A surrogate without its other half is no character.
+// Decodes escapes. Fails for a surrogate without its pair.
 std::string_view json_reader::unescape(scanned s) {
   if (!s.escaped) return s.inside;
   scratch_.clear();
@@ -326,8 +328,8 @@ std::string_view json_reader::unescape(scanned s) {
     }
     const char c = in[i + 1];
     if (c != 'u') {
-      static constexpr std::string_view from = "\"\\/bfnrt", to = "\"\\/\b\f\n\r\t";
-      scratch_ += to[from.find(c)];
+      static constexpr std::string_view escapes = "\"\\/bfnrt", decoded = "\"\\/\b\f\n\r\t";
+      scratch_ += decoded[escapes.find(c)];
       i += 2;
       continue;
     }
@@ -342,7 +344,7 @@ std::string_view json_reader::unescape(scanned s) {
     }
     if (code >= 0xD800 && code < 0xE000) {
       fail_at(value_at_, "half of a surrogate pair (\\u" + std::string(in.substr(i - 4, 4)) +
-                             ") stands for no character");
+                             ") is not a character");
       return {};
     }
     append_utf8(scratch_, code);
@@ -352,8 +354,8 @@ std::string_view json_reader::unescape(scanned s) {
 
 // ---- objects and arrays
 
-bool json_reader::open(char bracket, std::string_view what) {
-  if (!expect(bracket == '{' ? kind::object : kind::array, what)) return false;
+bool json_reader::open(char bracket, std::string_view expected) {
+  if (!expect(bracket == '{' ? kind::object : kind::array, expected)) return false;
   if (depth_ == depth_max) {
     fail_syntax(at_, "nested deeper than " + std::to_string(depth_max) + " levels");
     return false;
@@ -376,7 +378,7 @@ void json_reader::begin_array() {
   open('[', "an array");
 }
 
-// True: a member or element follows. False: that was the end of it.
+// Returns true if a member or element follows, false at the end of the object or array.
 bool json_reader::close_or_comma(char bracket, bool& first) {
   skip_space();
   if (!at_end() && text_[at_] == bracket) {
@@ -427,7 +429,7 @@ void json_reader::name_member(std::string_view name) noexcept {
 void_result json_reader::finish() {
   skip_space();
   if (!error_ && !at_end()) {
-    fail_syntax(at_, "expected nothing more after the value, found " + describe(at_));
+    fail_syntax(at_, "expected the end of the text after the value, found " + describe(at_));
   }
   if (error_) return *error_;
   return done{};
@@ -444,9 +446,9 @@ std::string json_reader::string() {
   return std::string(word());
 }
 
-void json_reader::fail_number(std::size_t at, std::string_view what, const std::string& least,
+void json_reader::fail_number(std::size_t at, std::string_view expected, const std::string& least,
                               const std::string& most) {
-  fail_at(at, "expected " + std::string(what) + " from " + least + " to " + most + ", found " +
+  fail_at(at, "expected " + std::string(expected) + " from " + least + " to " + most + ", found " +
                   std::string(excerpt(text_.substr(at, at_ - at))));
 }
 
@@ -551,7 +553,7 @@ void json_reader::scan_scalar() {
       scan_word("null");
       return;
     default:
-      scan_word("a value");  // which it is not
+      scan_word("a value");  // fails
   }
 }
 
@@ -568,7 +570,7 @@ std::string_view json_reader::raw() {
     } else {
       scan_scalar();
     }
-    // To the next place where a value stands, or out of everything that was opened here.
+    // Moves to the next value, or out of all objects and arrays that were opened here.
     while (!error_ && depth_ > outside &&
            !(levels_[depth_ - 1].is_array ? next_element() : next_key(key))) {
     }

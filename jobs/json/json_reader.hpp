@@ -1,18 +1,18 @@
 #pragma once
 
-// Reads JSON from outside and says where and what is wrong: the words of a text one after the
+// A pull parser for untrusted JSON, with the position of the first error: reads one token after the
 // other, without building a tree.
 //
-// Use it through `read<T>` (codec.hpp); directly only for a shape that is not there.
+// Use it through `read<T>` (codec.hpp); directly only for a type without a codec.
 //
-// Guarantees: strict RFC 8259, UTF-8 included; nesting up to depth_max. The first error stays:
-// after it every call returns at once with an empty value, so a reader is asked once, at the end.
-// Errors name a place, by path where what is read has one, and by line and column (of characters,
+// Guarantees: strict RFC 8259, UTF-8 included; nesting up to depth_max. The first error is kept:
+// after it every call returns at once with an empty value, so callers check once, at the end
+// (`finish`). An error has the path of the value, if any, and its line and column (in characters,
 // from 1): `jobs[2].retry.factor: expected a number from 1 to 1000, found a string (line 3, column
-// 14)`. A value can be taken as the text that it is (`raw`): nothing in it is changed, not even
-// 12345678901234567890 or 1.10. Never throws but for memory, never aborts, whatever the text.
-// Views that it gives are into the text, which must outlive them.
-// Cost: one pass; no allocation but for strings with escapes and for an error.
+// 14)`. `raw` returns a value as its unchanged text, also 12345678901234567890 or 1.10. For any
+// text, never aborts and throws nothing except std::bad_alloc. Returned views point into the text,
+// which must outlive them.
+// Cost: one pass; allocates only for strings with escapes and for an error.
 //
 //     json_reader in(text);
 //     for (in.begin_array(); in.next_element();) sum += in.whole(0, 100);
@@ -37,7 +37,7 @@ class json_reader {
   enum class unknown_fields : std::uint8_t { refused, skipped };
   enum class kind : std::uint8_t { object, array, string, number, boolean, null, other, end };
 
-  // `first_line` is the number of the text's first line, for a text that is a part of another.
+  // `first_line` is the number of the text's first line, for a part of a larger text.
   explicit json_reader(std::string_view text, std::size_t first_line = 1,
                        unknown_fields policy = unknown_fields::refused) noexcept
       : text_(text), first_line_(first_line), policy_(policy) {}
@@ -45,22 +45,22 @@ class json_reader {
   json_reader& operator=(const json_reader&) = delete;
 
   bool ok() const noexcept { return !error_; }
-  // Nothing but white space may follow. The first error, if there was one.
+  // Returns the first error, if any; an error also if more than white space follows.
   void_result finish();
   unknown_fields policy() const noexcept { return policy_; }
 
   kind peek() noexcept;
 
-  // begin, then next until it says false: at the end, or after an error.
+  // Call begin, then next until it returns false: at the end, or after an error.
   void begin_object();
   bool next_key(std::string_view& key);  // valid until the next call
   void begin_array();
   bool next_element();
-  // Names the member that is read next, for messages. Not needed for elements.
+  // Sets the name of the next member, for messages. Not needed for elements.
   void name_member(std::string_view name) noexcept;
 
   std::string string();
-  // The same without a copy; valid until the next call. For words that are compared at once.
+  // Like string(), without a copy; valid until the next call. For words that are compared at once.
   std::string_view word();
   std::int64_t whole(std::int64_t least, std::int64_t most);
   std::uint64_t natural(std::uint64_t least = 0,
@@ -70,21 +70,21 @@ class json_reader {
   // "30s", or a number of seconds.
   milliseconds duration();
   unix_time time();        // RFC 3339
-  std::string base64();    // the bytes it stands for
-  std::string_view raw();  // any value, as it was written
+  std::string base64();    // decoded
+  std::string_view raw();  // any value, as its text
   std::string_view raw_object();
-  bool skip_null() noexcept;  // true: it was null
+  bool skip_null() noexcept;  // true: the value was null
   void skip() { raw(); }
 
-  // Refuses what was read last (or is about to be): `expected ...`, or any other sentence.
+  // Fails at the last value (or the one about to be read): `expected ...`, or any other sentence.
   void refuse(std::string_view sentence);
-  // The same about an object that was read to its end.
+  // Fails at an object that was read to its end.
   void refuse_object(std::string_view sentence);
-  // Refuses a key; names one of `known` that is like it, or all of them.
+  // Fails at an unknown key; the error suggests a similar name of `known`, or lists all of them.
   template <class Names>
   void refuse_key(std::string_view key, const Names& known);
 
-  // How many typing mistakes lie between two words.
+  // Returns the edit distance of two words.
   static std::size_t distance(std::string_view a, std::string_view b);
 
  private:
@@ -93,17 +93,17 @@ class json_reader {
     std::size_t index = 0;
   };
   struct scanned {
-    std::string_view inside;  // between the quotes, escapes and all
+    std::string_view inside;  // between the quotes, with escapes
     bool escaped = false;
   };
   struct level {
-    bool fresh;  // nothing of it was read yet
+    bool fresh;  // no member or element was read yet
     bool is_array;
   };
 
   bool at_end() const noexcept { return at_ == text_.size(); }
   void skip_space() noexcept;
-  bool expect(kind wanted, std::string_view what);
+  bool expect(kind wanted, std::string_view expected);
   scanned scan_string();
   bool scan_escape();
   std::string_view scan_number();
@@ -114,11 +114,11 @@ class json_reader {
   std::string describe(std::size_t at) const;
   std::string path() const;
   std::string where(std::size_t at) const;
-  bool open(char bracket, std::string_view what);
+  bool open(char bracket, std::string_view expected);
   bool close_or_comma(char bracket, bool& first);
   void fail_syntax(std::size_t at, std::string_view sentence);
   void fail_at(std::size_t at, std::string_view sentence);
-  void fail_number(std::size_t at, std::string_view what, const std::string& least,
+  void fail_number(std::size_t at, std::string_view expected, const std::string& least,
                    const std::string& most);
   void refuse_unknown(std::string_view key, std::string_view near, std::string_view all);
 
@@ -128,19 +128,19 @@ class json_reader {
   const unknown_fields policy_;
 
   std::size_t at_ = 0;
-  std::size_t value_at_ = 0;  // where the value that was read last begins
+  std::size_t value_at_ = 0;  // the start of the last value
   std::size_t depth_ = 0;
-  std::array<step, 16> steps_{};  // of the objects and arrays that were begun, the first so many
-  std::array<std::size_t, 16> opened_{};  // where they began
+  std::array<step, 16> steps_{};          // of the open objects and arrays, the outermost 16
+  std::array<std::size_t, 16> opened_{};  // their starts
   std::array<level, depth_max> levels_;
-  std::string scratch_;  // what escapes stand for
+  std::string scratch_;  // the last string with escapes, decoded
   std::optional<error> error_;
 };
 
 template <class Names>
 void json_reader::refuse_key(std::string_view key, const Names& known) {
   std::string_view near;
-  std::size_t best = 3;  // so many typing mistakes are not one word any more
+  std::size_t best = 3;  // from this distance on a name is not similar
   std::string all;
   for (const std::string_view name : known) {
     const std::size_t d = distance(key, name);

@@ -14,7 +14,7 @@
 namespace sluice::jobs::json::json_reader_test {
 namespace {
 
-std::string why_not(std::string_view text) {
+std::string message_of(std::string_view text) {
   const auto read = check_json(text);
   return read ? "" : read.error().message;
 }
@@ -49,11 +49,11 @@ TEST(JsonReader, TakesEveryKindOfValue) {
                                       "\"\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80\"",
                                       "\"\x7F\"",
                                       "[[],[[]],{}]"}) {
-    EXPECT_EQ(why_not(text), "") << text;
+    EXPECT_EQ(message_of(text), "") << text;
   }
 }
 
-TEST(JsonReader, RefusesWhatIsNotJson) {
+TEST(JsonReader, RejectsInvalidJson) {
   for (const std::string_view text :
        {"",          " ",           "nul",    "nulll",     "True",
         "+1",        "01",          "-",      "1.",        ".5",
@@ -65,24 +65,24 @@ TEST(JsonReader, RefusesWhatIsNotJson) {
         "{\"a\":1,", "{\"a\":1,}",  "{a:1}",  "{\"a\" 1}", "{1:1}",
         "[}",        "{]",          "1 1",    "[] []",     "\xEF\xBB\xBF{}",
         "// c\n1",   "\"\\u-123\""}) {
-    EXPECT_NE(why_not(text), "") << text;
+    EXPECT_NE(message_of(text), "") << text;
   }
 }
 
-TEST(JsonReader, SaysWhereTheTextGoesWrong) {
-  EXPECT_EQ(why_not("{\n  \"a\": 1,\n  \"b\": x\n}"),
+TEST(JsonReader, ErrorsHaveThePositionOfTheMistake) {
+  EXPECT_EQ(message_of("{\n  \"a\": 1,\n  \"b\": x\n}"),
             "line 3, column 8: expected a value: an object, an array, a string, a number, true, "
             "false or null; found 'x'");
-  EXPECT_EQ(why_not("[1 2]"), "line 1, column 4: expected ',' or ']', found '2'");
-  EXPECT_EQ(why_not("[\"\xC3\xA9\xC3\xA9\" 2]"),
+  EXPECT_EQ(message_of("[1 2]"), "line 1, column 4: expected ',' or ']', found '2'");
+  EXPECT_EQ(message_of("[\"\xC3\xA9\xC3\xA9\" 2]"),
             "line 1, column 7: expected ',' or ']', found '2'");
-  EXPECT_EQ(why_not("[1"), "line 1, column 3: expected ',' or ']', found the end of the text");
-  EXPECT_EQ(why_not("[\x01]").substr(0, 17), "line 1, column 2:");
-  EXPECT_EQ(why_not("{\"a\":1}\xFF"),
-            "line 1, column 8: expected nothing more after the value, "
+  EXPECT_EQ(message_of("[1"), "line 1, column 3: expected ',' or ']', found the end of the text");
+  EXPECT_EQ(message_of("[\x01]").substr(0, 17), "line 1, column 2:");
+  EXPECT_EQ(message_of("{\"a\":1}\xFF"),
+            "line 1, column 8: expected the end of the text after the value, "
             "found bytes that are not UTF-8");
-  EXPECT_EQ(why_not("[\"abc"), "line 1, column 2: this string has no closing quote");
-  EXPECT_EQ(why_not("01"), "line 1, column 1: this is not a number as JSON has them");
+  EXPECT_EQ(message_of("[\"abc"), "line 1, column 2: this string has no closing quote");
+  EXPECT_EQ(message_of("01"), "line 1, column 1: not a valid JSON number");
 }
 
 TEST(JsonReader, RefusesBytesThatAreNotUtf8) {
@@ -92,8 +92,8 @@ TEST(JsonReader, RefusesBytesThatAreNotUtf8) {
     for (const std::string& before :
          {std::string(), std::string("1234567"), std::string(64, 'x')}) {
       const std::string text = '"' + before + std::string(bytes) + '"';
-      EXPECT_EQ(why_not(text), "line 1, column " + std::to_string(before.size() + 2) +
-                                   ": these bytes are not UTF-8");
+      EXPECT_EQ(message_of(text), "line 1, column " + std::to_string(before.size() + 2) +
+                                      ": these bytes are not UTF-8");
     }
   }
 }
@@ -105,7 +105,7 @@ TEST(JsonReader, TurnsEscapesIntoCharacters) {
   EXPECT_EQ(string_of(R"("\u0000")"), std::string(1, '\0'));
 }
 
-TEST(JsonReader, RefusesHalfOfASurrogatePair) {
+TEST(JsonReader, RejectsHalfOfASurrogatePair) {
   for (const std::string_view text :
        {R"("\ud800")", R"("\udc00")", R"("\ud800\u0041")", R"("\ud800x")", R"("\ud800\ud800")"}) {
     json_reader in(text);
@@ -114,20 +114,20 @@ TEST(JsonReader, RefusesHalfOfASurrogatePair) {
     ASSERT_FALSE(read) << text;
     EXPECT_NE(read.error().message.find("surrogate"), std::string::npos);
   }
-  // What is only carried is not looked into so closely: it is the text of whoever sent it.
-  EXPECT_EQ(why_not(R"(["\ud800"])"), "");
+  // raw() does not decode escapes, so it accepts them: the text is returned unchanged.
+  EXPECT_EQ(message_of(R"(["\ud800"])"), "");
 }
 
-TEST(JsonReader, HasABoundOnNesting) {
+TEST(JsonReader, LimitsNesting) {
   const auto nested = [](std::size_t depth) {
     return std::string(depth, '[') + std::string(depth, ']');
   };
-  EXPECT_EQ(why_not(nested(json_reader::depth_max)), "");
-  EXPECT_EQ(why_not(nested(json_reader::depth_max + 1)),
+  EXPECT_EQ(message_of(nested(json_reader::depth_max)), "");
+  EXPECT_EQ(message_of(nested(json_reader::depth_max + 1)),
             "line 1, column 101: nested deeper than 100 levels");
   std::string objects;
   for (int i = 0; i < 100'000; ++i) objects += "{\"a\":";
-  EXPECT_NE(why_not(objects).find("nested deeper"), std::string::npos);
+  EXPECT_NE(message_of(objects).find("nested deeper"), std::string::npos);
 }
 
 TEST(JsonReader, ReadsWholeNumbersExactly) {
@@ -175,7 +175,7 @@ TEST(JsonReader, KeepsTheFirstError) {
             "[1]: expected a whole number from 0 to 10, found a string (line 1, column 5)");
 }
 
-TEST(JsonReader, GivesValuesAsTheyWereWritten) {
+TEST(JsonReader, ReturnsRawValuesUnchanged) {
   json_reader in(R"(  [ {"a" : 1.10 } , "x\u0041" ,-0]  )");
   std::vector<std::string> parts;
   for (in.begin_array(); in.next_element();) parts.emplace_back(in.raw());
@@ -183,7 +183,7 @@ TEST(JsonReader, GivesValuesAsTheyWereWritten) {
   EXPECT_EQ(parts, (std::vector<std::string>{R"({"a" : 1.10 })", R"("x\u0041")", "-0"}));
 }
 
-// ---- whatever comes
+// ---- random input
 
 const std::vector<std::string>& documents() {
   static const std::vector<std::string> all = {
@@ -247,7 +247,7 @@ std::string mutate(std::string text, random& chance) {
   return text;
 }
 
-TEST(JsonReader, BringsBackEveryStringThatWasWritten) {
+TEST(JsonReader, RoundTripsEveryString) {
   random chance(99);
   for (int i = 0; i < 20'000; ++i) {
     job_spec spec{.kind = "k"};
@@ -266,7 +266,7 @@ TEST(JsonReader, BringsBackEveryStringThatWasWritten) {
   }
 }
 
-TEST(JsonReader, GivesAValueOrALocatedErrorWhateverComes) {
+TEST(JsonReader, ReturnsAValueOrALocatedErrorForAnyInput) {
   const std::uint64_t seed = sluice::testing::seed(sluice::testing::test_name(), 20260131);
   constexpr int rounds = 60'000;
   random chance(seed);
@@ -282,7 +282,7 @@ TEST(JsonReader, GivesAValueOrALocatedErrorWhateverComes) {
     ASSERT_TRUE(value_or_located_error<job>(text, values)) << text;
     ASSERT_TRUE(value_or_located_error<acks_call>(text, values)) << text;
     ASSERT_TRUE(value_or_located_error<queue_info>(text, values)) << text;
-    // What is read is written as something that reads as the same.
+    // A value that was read is written and read again as an equal value.
     if (auto pushed = read<push_call>(text)) {
       ++pushes;
       const auto again = read<push_call>(to_json(*pushed));
@@ -292,7 +292,7 @@ TEST(JsonReader, GivesAValueOrALocatedErrorWhateverComes) {
   }
   std::printf("seed %llu, %d texts, %d readings gave a value, %d of them a push\n",
               static_cast<unsigned long long>(seed), rounds, values, pushes);
-  // Both ends were reached: not everything was refused at its first byte.
+  // Both outcomes occurred: not every text failed at its first byte.
   EXPECT_GT(values, rounds / 50);
   EXPECT_GT(pushes, rounds / 500);
 }

@@ -1,11 +1,11 @@
 #pragma once
 
-// Writes JSON at the end of a string, without a tree.
+// Appends JSON to a string, without a tree.
 //
-// Guarantees: what comes out is JSON if every key is followed by one value, what was begun is
-// ended, and what is given to `raw` is JSON. Strings may hold any bytes: those that are not UTF-8
-// (the end of a program's standard error, cut anywhere) come out as U+FFFD. Compact, no white
-// space. Cost: appends; no allocation but the string's own growth.
+// Guarantees: the output is valid JSON if every key is followed by one value, every begin has its
+// end, and the argument of `raw` is JSON. Strings may have any bytes: bytes that are not UTF-8 (the
+// end of a program's standard error, cut anywhere) are written as U+FFFD. Compact, no white space.
+// Cost: appends; the only allocation is the growth of the string.
 //
 //     json_writer(out).begin_object().key("id").value(42).key("state").value("ready").end_object();
 
@@ -26,7 +26,7 @@ class json_writer {
   json_writer& end_object() { return end('}'); }
   json_writer& begin_array() { return begin('['); }
   json_writer& end_array() { return end(']'); }
-  json_writer& key(std::string_view name);  // plain letters: it is not escaped
+  json_writer& key(std::string_view name);  // not escaped: plain letters only
 
   json_writer& value(std::string_view text);
   json_writer& value(const char* text) { return value(std::string_view(text)); }
@@ -38,7 +38,7 @@ class json_writer {
       return unsigned_number(number);
     }
   }
-  json_writer& value(double number);  // null when it is no number
+  json_writer& value(double number);  // null for NaN and infinity
   json_writer& value(milliseconds duration);
   json_writer& value(unix_time time);
   json_writer& base64(std::string_view bytes);
@@ -56,7 +56,7 @@ class json_writer {
   }
 
   std::string& out_;
-  bool comma_ = false;  // something stands before what comes next
+  bool comma_ = false;  // the next value needs a comma before it
 };
 
 }  // namespace sluice::jobs::json

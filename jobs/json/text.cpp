@@ -19,11 +19,11 @@ struct unit {
   std::string_view name;
   std::int64_t ms;
 };
-// The larger first. "ms" before "m" is decided by the letters that follow a number, all of them.
+// In descending order. All letters after a number are its unit, so "ms" is never read as "m".
 constexpr std::array<unit, 5> units = {
     {{"d", 86'400'000}, {"h", 3'600'000}, {"m", 60'000}, {"s", 1000}, {"ms", 1}}};
 
-// No limit of the server is longer; sums stay far from the end of the type.
+// Longer than every limit of the server, and far from an overflow of sums.
 constexpr double longest_ms = 100.0 * 366 * 86'400'000;
 
 error not_a_duration() {
@@ -36,7 +36,8 @@ error not_a_time() {
           R"(expected a time like "2026-01-31T12:00:00Z" (RFC 3339, with Z or an offset))"};
 }
 
-// Digits with at most one point between them; false: no number, or one with a sign or an exponent.
+// Takes digits with at most one point between them; false without a number, and for a number with a
+// sign or an exponent.
 bool take_number(std::string_view& text, double& value) {
   const std::size_t end = std::min(text.size(), text.find_first_not_of("0123456789."));
   const auto [stop, failed] =
@@ -66,7 +67,7 @@ bool take(std::string_view& text, std::string_view any_of) {
   return true;
 }
 
-// Rounded up, to 1000 at most: a due time must not be early.
+// Rounds up, to 1000 at most: a due time must not be early.
 bool take_fraction(std::string_view& text, int& ms) {
   ms = 0;
   if (!take(text, ".")) return true;
@@ -108,7 +109,7 @@ void append_digits(std::string& out, std::int64_t value, std::size_t width) {
 result<milliseconds> duration_of_seconds(double seconds) {
   const double ms = seconds * 1000;
   if (!(ms >= 0 && ms <= longest_ms)) return not_a_duration();
-  // Rounded up, but for what the multiplication itself may have added.
+  // Rounded up, without the error that the multiplication may have added.
   const double added = std::min(ms * 1e-12, 1e-3);
   return milliseconds(static_cast<std::int64_t>(std::ceil(ms - added)));
 }
@@ -116,7 +117,7 @@ result<milliseconds> duration_of_seconds(double seconds) {
 result<milliseconds> parse_duration(std::string_view text) {
   double value = 0;
   double total = 0;
-  auto allowed = units.begin();  // units go from the larger to the smaller
+  auto allowed = units.begin();  // units must be in descending order
   if (text.empty()) return not_a_duration();
   while (!text.empty()) {
     if (!take_number(text, value)) return not_a_duration();
@@ -149,7 +150,7 @@ result<unix_time> parse_time(std::string_view text) {
   const year_month_day date(std::chrono::year(year),
                             std::chrono::month(static_cast<unsigned>(month)),
                             std::chrono::day(static_cast<unsigned>(day)));
-  // A leap second is the last one of its minute: there is none in what is stored.
+  // Second 60, a leap second, is read as 59: stored times have no leap seconds.
   if (!read || !date.ok() || hour > 23 || minute > 59 || second > 60) return not_a_time();
   const auto t = sys_days(date).time_since_epoch() + hours(hour) + minutes(minute - offset) +
                  seconds(std::min(second, 59)) + std::chrono::milliseconds(ms);

@@ -39,7 +39,7 @@ TEST(Duration, IsSecondsWithoutAUnit) {
   expect_duration("0.5", 500ms);
 }
 
-TEST(Duration, IsSeveralUnitsFromTheLargerToTheSmaller) {
+TEST(Duration, AcceptsSeveralUnitsInDescendingOrder) {
   expect_duration("1h30m", 90min);
   expect_duration("1d2h3m4s5ms", 93'784'005ms);
 }
@@ -64,7 +64,7 @@ TEST(Duration, RefusesEverythingElse) {
   }
 }
 
-TEST(Duration, OfSecondsRefusesWhatIsNoDuration) {
+TEST(Duration, OfSecondsRejectsInvalidNumbers) {
   EXPECT_EQ(*duration_of_seconds(0.0015), 2ms);
   EXPECT_FALSE(duration_of_seconds(-1));
   EXPECT_FALSE(duration_of_seconds(1e300));

@@ -12,13 +12,13 @@ constexpr std::array<std::string_view, 4> state_words = {"open", "running", "don
 
 using step_names = std::unordered_map<std::string_view, std::size_t>;
 
-// How a job is called in an error: by its step, if it has one.
-std::string called(const std::vector<job_spec>& jobs, std::size_t at) {
+// Names a job in an error: by its step if it has one, else by its number.
+std::string name_of(const std::vector<job_spec>& jobs, std::size_t at) {
   if (!jobs[at].step.empty()) return "step '" + jobs[at].step + "'";
   return "job " + std::to_string(at + 1);
 }
 
-// Follows dependencies that cannot be met from one job to the next until one comes again.
+// Follows unplaced dependencies from job to job until one repeats.
 std::string cycle_of(const std::vector<job_spec>& jobs, const step_names& names,
                      const std::vector<bool>& placed) {
   std::size_t at = 0;
@@ -69,7 +69,8 @@ result<std::vector<std::size_t>> order_of_steps(const std::vector<job_spec>& job
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     if (jobs[i].step.empty()) continue;
     if (!names.emplace(jobs[i].step, i).second) {
-      return invalid_error("step '" + jobs[i].step + "' is there twice: give each its own name");
+      return invalid_error("step '" + jobs[i].step +
+                           "' is defined twice: give each step its own name");
     }
   }
   std::vector<std::size_t> waits_for(jobs.size());
@@ -79,7 +80,7 @@ result<std::vector<std::size_t>> order_of_steps(const std::vector<job_spec>& job
       if (d.step.empty()) continue;
       const auto named = names.find(d.step);
       if (named == names.end()) {
-        return invalid_error(called(jobs, i) + ": after: there is no step '" + d.step +
+        return invalid_error(name_of(jobs, i) + ": after: there is no step '" + d.step +
                              "' in this push");
       }
       ++waits_for[i];
@@ -98,8 +99,7 @@ result<std::vector<std::size_t>> order_of_steps(const std::vector<job_spec>& job
     }
   }
   if (order.size() < jobs.size()) {
-    return invalid_error("steps wait for one another in a circle: " +
-                         cycle_of(jobs, names, placed));
+    return invalid_error("the steps form a cycle: " + cycle_of(jobs, names, placed));
   }
   return order;
 }
@@ -116,7 +116,7 @@ void_result validate(const batch_spec& spec) {
   }
   for (std::size_t i = 0; i < spec.jobs.size(); ++i) {
     if (auto valid = validate(spec.jobs[i]); !valid) {
-      return error{valid.error().code, called(spec.jobs, i) + ": " + valid.error().message};
+      return error{valid.error().code, name_of(spec.jobs, i) + ": " + valid.error().message};
     }
   }
   if (auto valid = validate_callback(spec.on_success, "on_success"); !valid) return valid;

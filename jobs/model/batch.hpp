@@ -1,14 +1,14 @@
 #pragma once
 
-// Jobs that are pushed and watched together: a batch, with jobs that run when it has ended, and,
-// when its jobs wait for one another, a workflow.
+// A batch: jobs that are pushed and tracked together, with callback jobs that run when the batch
+// ends. With dependencies between its jobs it is a workflow.
 //
-// A batch is a count of jobs that have not ended, kept by the store in the transaction that ends
-// each of them. Its callbacks are jobs like any other, which are there from the start and are held
-// until the batch lets them go: so each runs once, whatever restarts.
+// The store counts the unfinished jobs of a batch in the transaction that ends each of them.
+// Callbacks are ordinary jobs: they are stored with the batch as `held` and released by its
+// outcome, so each runs once, also across restarts.
 //
-// A batch can be waited for (`dependency::on`) by any job. While it is open, or has jobs that have
-// not ended, more can be pushed into it, also by its own jobs.
+// Any job can depend on a batch (`dependency::on`). While the batch is open or has unfinished jobs,
+// more jobs can be pushed into it, also by its own jobs.
 //
 //     batch_spec trip;
 //     trip.jobs = {{.kind = "flight", .step = "flight"},
@@ -30,11 +30,11 @@ namespace sluice::jobs {
 
 struct batch_spec {
   std::string name{};  // for people
-  // Open: it has not ended, even without jobs, until it is closed. For jobs that come in parts.
+  // An open batch does not end before it is closed, even without jobs. For jobs pushed in parts.
   bool open = false;
-  std::vector<job_spec> jobs{};          // pushed all, or none
+  std::vector<job_spec> jobs{};          // all or nothing
   std::optional<job_spec> on_success{};  // when all of its jobs are done
-  std::optional<job_spec> on_end{};      // when all of its jobs have ended, however
+  std::optional<job_spec> on_end{};      // when all of its jobs have ended, in any state
   std::optional<job_spec> on_failure{};  // when the first of them is dead or cancelled
   milliseconds keep_done{std::chrono::hours(24 * 7)};      // the batch itself, after success
   milliseconds keep_failed{std::chrono::hours(24 * 180)};  // ... after an end with failures
@@ -43,8 +43,8 @@ struct batch_spec {
 };
 
 enum class batch_state : std::uint8_t {
-  open,     // more may come
-  running,  // jobs have not ended
+  open,     // accepts more jobs, not closed
+  running,  // closed, with unfinished jobs
   done,     // all jobs were done
   failed    // all jobs have ended, some of them dead or cancelled
 };
@@ -52,15 +52,15 @@ std::string_view to_string(batch_state state) noexcept;
 std::optional<batch_state> batch_state_from(std::string_view word) noexcept;
 
 struct batch_info {
-  job_id id = 0;  // of the same numbers as jobs
+  job_id id = 0;  // from the sequence of job ids
   std::string name{};
   bool open = false;
-  std::uint64_t total = 0;    // jobs that were ever in it, without its callbacks
-  std::uint64_t pending = 0;  // that have not ended
-  std::uint64_t failed = 0;   // that are dead or cancelled
+  std::uint64_t total = 0;    // jobs ever added, without the callbacks
+  std::uint64_t pending = 0;  // unfinished jobs
+  std::uint64_t failed = 0;   // dead or cancelled jobs
   unix_time created_at{};
-  unix_time ended_at{};  // the last time that all of it had ended
-  unix_time due_at{};    // when it is forgotten
+  unix_time ended_at{};  // the last time that its jobs had all ended
+  unix_time due_at{};    // when it is deleted
   milliseconds keep_done{0};
   milliseconds keep_failed{0};
 
@@ -85,11 +85,11 @@ struct batch_page {
   std::optional<job_id> cursor{};
 };
 
-// The order in which jobs of one push can be added, so that each comes after those it waits for.
-// An error names a step that is there twice, one that is not there, or the steps of a cycle.
+// Returns indexes into `jobs` in topological order: each job follows its dependencies. The error
+// names a duplicate step, an unknown step, or the steps of a cycle.
 result<std::vector<std::size_t>> order_of_steps(const std::vector<job_spec>& jobs);
 
-// What a batch from outside must keep to; an error names the job and the field.
+// Checks a batch from a client; the error names the job and the field.
 void_result validate(const batch_spec& spec);
 
 }  // namespace sluice::jobs

@@ -1,4 +1,4 @@
-// A cron line in words, for the screens on which people check what they wrote.
+// Describes a cron line in words, so that its author can check it.
 
 #include <array>
 #include <bit>
@@ -38,7 +38,7 @@ std::string two_digits(unsigned n) {
   return {static_cast<char>('0' + n / 10), static_cast<char>('0' + n % 10)};
 }
 
-// "1, 3 to 5 and 9"; neighbours become ranges.
+// "1, 3 to 5 and 9"; adjacent values become ranges.
 template <class Name>
 words ranges(std::uint64_t set, Name name) {
   words out;
@@ -59,7 +59,7 @@ std::string numbers(std::uint64_t set) {
   return joined(ranges(set, [](unsigned n) { return std::to_string(n); }));
 }
 
-// n when the set is 0, n, 2n and so on below `size`; 0 when it is not.
+// Returns n if the set is 0, n, 2n and so on below `size`, else 0.
 unsigned step_of(std::uint64_t set, unsigned size) {
   if ((set & 1U) == 0 || std::popcount(set) < 2) return 0;
   const auto step = static_cast<unsigned>(std::countr_zero(set & ~std::uint64_t{1}));
@@ -73,7 +73,7 @@ std::string every(unsigned step, std::string_view unit) {
   return "every " + std::to_string(step) + " " + std::string(unit) + "s";
 }
 
-// "at 09:30 and 17:30"; empty when there are too many.
+// "at 09:30 and 17:30"; empty if there are too many times.
 std::string clock_times(const cron_fields& f) {
   const int count = std::popcount(f.hours) * std::popcount(f.minutes) * std::popcount(f.seconds);
   if (count > times_listed_max) return "";
@@ -131,7 +131,7 @@ std::string dates(const cron_fields& f) {
 
 std::string days_of_week(const cron_fields& f) {
   const auto name = [](unsigned n) { return std::string(weekdays[n % 7]); };
-  // Counted from Monday, Saturday and Sunday are neighbours.
+  // With Monday first, Saturday and Sunday are adjacent.
   const unsigned from_monday = (f.weekdays >> 1U) | ((f.weekdays & 1U) << 6U);
   words out = ranges(from_monday, [&](unsigned n) { return name(n + 1); });
   for (std::size_t nth = 1; nth < f.nth_weekdays.size(); ++nth) {

@@ -1,5 +1,5 @@
-// Every run of random cron lines, compared with a model that walks through local time step by step
-// and knows nothing of periods, bits or months.
+// Compares the runs of random cron lines with a model that walks through local time step by step,
+// without periods, bit sets or months.
 //
 // SLUICE_SEED=n runs one seed, SLUICE_LONG=1 runs more of them.
 
@@ -38,7 +38,7 @@ constexpr std::array<const char*, 10> zones = {"UTC",
                                                "Asia/Pyongyang",
                                                "Antarctica/Troll"};
 
-// One line and what it means, made together.
+// A line and its meaning, generated together.
 struct made_line {
   std::string text{};
   std::set<unsigned> second{0}, minute{}, hour{}, day{}, month{}, weekday{};
@@ -149,11 +149,11 @@ class line_maker {
   random& dice_;
 };
 
-// All runs from `begin` to before `end`, found by going through every step of real time.
+// Returns all runs from `begin` to before `end`, found by visiting every step of real time.
 std::vector<sys_seconds> walk(const made_line& line, const time_zone& zone, sys_seconds begin,
                               sys_seconds end, seconds step) {
   std::vector<sys_seconds> runs;
-  // Far enough back to know which times the clock has shown before.
+  // Starts early enough to find the local times that were shown before.
   sys_seconds t = begin - 60h;
   local_seconds shown_to = local_seconds(t.time_since_epoch() + zone.period_at(t).offset.from_utc);
   for (; t < end; t += step) {
@@ -176,7 +176,7 @@ std::vector<sys_seconds> ask(const cron_schedule& cron, sys_seconds begin, sys_s
   auto next = cron.next_after(to_unix_time(begin - 1s));
   while (next && to_seconds(*next) < end) {
     runs.push_back(to_seconds(*next));
-    // It does not matter from when in between it is asked.
+    // Every starting moment in between has the same next run.
     EXPECT_EQ(cron.next_after(*next - milliseconds(1)), next) << cron.text() << " " << next->ms;
     next = cron.next_after(*next);
   }
@@ -191,7 +191,7 @@ void compare(const made_line& line, const time_zone& zone, sys_seconds begin, sy
              seconds step, tally& count) {
   const auto parsed = cron_schedule::parse(line.text, zone);
   if (!parsed) {  // such as the 31st of February
-    ASSERT_NE(parsed.error().message.find("never comes"), std::string::npos)
+    ASSERT_NE(parsed.error().message.find("never occurs"), std::string::npos)
         << parsed.error().message;
     return;
   }
@@ -209,7 +209,7 @@ void compare(const made_line& line, const time_zone& zone, sys_seconds begin, sy
          << when(b, expected.end());
 }
 
-// Minute by minute over some days: around a change of the clock, or anywhere.
+// Minute by minute over some days, around a clock change or at random.
 void compare_minutes(random& dice, tally& count) {
   line_maker maker(dice);
   for (const char* name : zones) {
@@ -231,7 +231,7 @@ void compare_minutes(random& dice, tally& count) {
   }
 }
 
-// Second by second over the hours around a change.
+// Second by second over the hours around a clock change.
 void compare_seconds(random& dice, tally& count) {
   line_maker maker(dice);
   for (const char* name : {"Europe/Berlin", "Australia/Lord_Howe", "Pacific/Apia"}) {
@@ -244,7 +244,7 @@ void compare_seconds(random& dice, tally& count) {
   }
 }
 
-TEST(CronModel, RunsExactlyWhenAWalkThroughEveryMomentSaysSo) {
+TEST(CronModel, RunsExactlyAtTheMatchesOfAnExhaustiveWalk) {
   const auto seeds =
       sluice::testing::seeds(sluice::testing::test_name(), {.ci = 10, .full = 100, .sanitized = 2});
   tally count;

@@ -21,11 +21,11 @@ constexpr std::chrono::days search_max(36'525);
 // No two clocks of a zone are further apart than this.
 constexpr std::chrono::hours offsets_apart_max(52);
 
-// The local time up to which the clock has been before the period began: what is before it is shown
-// again, what is between it and the period's first time is never shown.
+// Returns the local time that the clock had reached when the period began. Earlier local times are
+// repeated; local times between it and the period's first local time are skipped.
 local_seconds shown_before(const time_zone& zone, const time_zone::period& p) {
   time_zone::period before = zone.period_at(p.begin - seconds(1));
-  if (before.end > p.begin) return p.local_begin();  // there was none before
+  if (before.end > p.begin) return p.local_begin();  // `p` is the first period
   local_seconds mark = before.local_end();
   while (before.begin > p.begin - offsets_apart_max) {
     const time_zone::period earlier = zone.period_at(before.begin - seconds(1));
@@ -82,7 +82,7 @@ std::optional<unix_time> cron_schedule::next_after(unix_time t) const {
   const detail::cron_fields& fields = line_.fields;
   const sys_seconds from = to_seconds(t) + seconds(1);
   const sys_seconds end = std::min<sys_seconds>(from + search_max, latest);
-  // A period at a time: inside one, the clock on the wall is as good as UTC.
+  // One period at a time: within a period, local time and UTC differ by a constant.
   for (auto p = zone_.period_at(from);; p = zone_.period_at(p.end)) {
     const sys_seconds begin = std::max(from, p.begin);
     local_seconds at = p.to_local(begin);

@@ -1,6 +1,6 @@
 #pragma once
 
-// std::isdigit without the locale, for text that a program wrote.
+// std::isdigit without the locale.
 
 namespace sluice::jobs {
 

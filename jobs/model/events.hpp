@@ -1,9 +1,9 @@
 #pragma once
 
-// What happened to jobs, as it happens: for a screen, or for a program that does not want to ask.
+// Events of jobs as they happen, for a dashboard or a program that would otherwise poll.
 //
-// The server keeps the last of them in memory. Each has a number; who was away asks for what came
-// after the last one that it saw, and is told if some of that is no longer kept.
+// The server keeps the newest events in memory, numbered. A reader that was disconnected requests
+// the events after the last number it has; `event_page::missed` reports if some are no longer kept.
 
 #include <cstdint>
 #include <optional>
@@ -17,15 +17,15 @@ namespace sluice::jobs {
 
 enum class event_type : std::uint8_t {
   pushed,    // a job was added: scheduled, held or ready
-  released,  // what it waited for has come true
+  released,  // its dependencies are met
   started,   // leased
-  progress,  // its worker said how far it is
+  progress,  // its worker reported progress
   retrying,  // the attempt failed, another follows
   done,
   dead,
   cancelled,
-  returned,  // given back without having failed
-  retried,   // somebody made an ended job ready again
+  returned,  // its worker released it without a failure
+  retried,   // made ready or held by hand: it was dead, cancelled, scheduled or retrying
   removed,   // deleted, dropped from a full queue, or skipped: it can never run
   batch_done,
   batch_failed,
@@ -48,8 +48,8 @@ struct job_event {
 };
 
 struct event_request {
-  // Those after this one; none: from now on. The first part tells one life of the server from
-  // another: numbers of another life are answered with all that is kept, and `missed`.
+  // Events after this number; none: future events only. `epoch` identifies one run of the server:
+  // a number of another run is answered with all events that are kept, and `missed`.
   std::optional<std::uint64_t> after{};
   std::uint64_t epoch = 0;
   std::string queue{};              // empty: every queue
@@ -62,12 +62,12 @@ struct event_request {
 struct event_page {
   std::vector<job_event> events{};
   std::uint64_t epoch = 0;
-  std::uint64_t next = 0;  // to be asked for after this: also when no event fitted
-  bool missed = false;     // some that were asked for are no longer kept
+  std::uint64_t next = 0;  // `after` of the next request; also set if no event matched
+  bool missed = false;     // some of the requested events are no longer kept
 };
 
 struct log_line {
-  std::uint64_t number = 0;  // of the job's lines, from 1
+  std::uint64_t number = 0;  // within the job's lines, from 1
   std::uint32_t attempt = 0;
   unix_time at{};
   std::string text{};

@@ -1,9 +1,9 @@
 #pragma once
 
-// Who works over Faktory's protocol: what a worker has said of itself, and what the server knows of
-// it. Plain values, for those who look at workers and for those who tell them to end.
+// Workers of Faktory's protocol: the report of a worker about itself, and its state on the server.
+// Plain values, for calls that list workers or stop them.
 //
-// Workers that lease jobs over HTTP or in C++ are not among these: they do not say who they are.
+// Workers that lease jobs over HTTP or in C++ are not listed: they do not register.
 
 #include <cstdint>
 #include <optional>
@@ -15,11 +15,11 @@
 
 namespace sluice::jobs {
 
-// What a worker does, or was told to do: whichever is further on the way to its end.
+// The later of the worker's own state and the state requested by the server.
 enum class worker_state : std::uint8_t {
   running,
-  quiet,      // takes no more jobs, and finishes those that it has
-  terminate,  // ... and then ends
+  quiet,      // fetches no jobs, and finishes its running jobs
+  terminate,  // finishes its running jobs, then ends
 };
 std::string_view to_string(worker_state state) noexcept;
 std::optional<worker_state> worker_state_from(std::string_view word) noexcept;
@@ -30,15 +30,15 @@ struct faktory_worker {
   std::int64_t pid = 0;
   std::vector<std::string> labels{};
   worker_state state = worker_state::running;
-  std::uint64_t rss_kb = 0;   // memory, as of its last beat; zero: it did not say
+  std::uint64_t rss_kb = 0;   // memory, from its last beat; zero: not reported
   unix_time since{};          // its first connection
-  unix_time last_beat{};      // ... or since, if there was none
-  std::uint64_t running = 0;  // jobs that it has fetched and not ended
+  unix_time last_beat{};      // equal to `since` before the first beat
+  std::uint64_t running = 0;  // fetched jobs that have not ended
 };
 
 struct faktory_worker_page {
   std::vector<faktory_worker> workers{};  // by wid
-  std::optional<std::string> cursor{};    // the last of them; none: there are no more
+  std::optional<std::string> cursor{};    // the last wid of the page; none: this is the last page
 };
 
 }  // namespace sluice::jobs

@@ -22,7 +22,7 @@ constexpr std::array<std::string_view, 3> when_words = {"success", "end", "failu
 
 constexpr std::array<std::string_view, 3> outcome_words = {"done", "failed", "expired"};
 
-// What the server itself keeps beside what the producer said.
+// Bytes of the server's own fields, beside those of the producer.
 constexpr std::uint64_t row_bytes = 64;
 constexpr std::uint64_t dependency_bytes = 24;
 
@@ -46,12 +46,13 @@ void_result validate_unique(const unique_key& u) {
   }
   if (!is_duration(u.lasts)) return invalid_error("unique.for must be from 0 to 10 years");
   if (!u.key.empty() && u.until == unique_until::elapsed && u.lasts == milliseconds(0)) {
-    return invalid_error("unique.for must say how long the key is kept");
+    return invalid_error(
+        "unique.for must be set with unique.until=elapsed: it is how long the key is kept");
   }
   return done{};
 }
 
-// What a job says about others and about its end.
+// The fields about other jobs and about the end of the job.
 void_result validate_waiting(const job_spec& s) {
   if (s.key.size() > limits::key_bytes_max) return too_long("key", limits::key_bytes_max);
   if (s.step.size() > limits::step_bytes_max) return too_long("step", limits::step_bytes_max);
@@ -59,7 +60,7 @@ void_result validate_waiting(const job_spec& s) {
   if (s.after.size() > limits::after_max) {
     return error{error_code::too_large,
                  "after has more than " + std::to_string(limits::after_max) +
-                     " entries: put those jobs into a batch, and wait for it"};
+                     " entries: put the jobs into a batch and depend on the batch"};
   }
   for (std::size_t i = 0; i < s.after.size(); ++i) {
     const dependency& d = s.after[i];
@@ -113,7 +114,7 @@ void add_attempt(std::vector<attempt_record>& history, attempt_record ended) {
 attempt_error damaged_error(const job& damaged, unix_time now) {
   return {damaged.attempts, now, std::string(damaged_error_type),
           "the row of this job in the store does not match its checksum: its data changed on the "
-          "disk, so it is never run; restore a backup, or push it again",
+          "disk, so it is never run; restore a backup or push the job again",
           ""};
 }
 
@@ -145,7 +146,7 @@ void_result validate_queue_name(std::string_view name) {
   if (bad != name.end()) {
     return invalid_error(
         "the name of a queue may have letters, digits and . _ - / : + ; $ ( ) only; byte " +
-        std::to_string(bad - name.begin() + 1) + " is something else");
+        std::to_string(bad - name.begin() + 1) + " is not allowed");
   }
   return done{};
 }
@@ -153,7 +154,7 @@ void_result validate_queue_name(std::string_view name) {
 void_result validate(const job_spec& s) {
   if (auto named = validate_queue_name(s.queue); !named) return named;
   if (s.kind.empty())
-    return invalid_error("kind must not be empty: it says which handler does the job");
+    return invalid_error("kind must not be empty: it selects the handler of the job");
   if (s.kind.size() > limits::kind_bytes_max) return too_long("kind", limits::kind_bytes_max);
   if (s.args.data.size() > limits::args_bytes_max) {
     return too_long("args", limits::args_bytes_max);

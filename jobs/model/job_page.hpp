@@ -1,6 +1,6 @@
 #pragma once
 
-// A part of a list of jobs: nothing that lists jobs does so without a limit.
+// A page of a list of jobs: every call that lists jobs has a limit.
 
 #include <optional>
 #include <vector>
@@ -10,10 +10,10 @@
 namespace sluice::jobs {
 
 struct job_page {
-  std::vector<job> jobs{};         // by id, upwards
-  std::optional<job_id> cursor{};  // where to go on; none: that was the end. A page may have fewer
-                                   // jobs than asked for, even none, and yet a cursor: the work of
-                                   // a page is bounded too
+  std::vector<job> jobs{};         // in ascending order of id
+  std::optional<job_id> cursor{};  // `after` of the next page; none: this is the last page. A page
+                                   // with a cursor may have fewer jobs than requested, even none:
+                                   // the work per page is bounded
 };
 
 }  // namespace sluice::jobs

@@ -33,7 +33,7 @@ bool accepted(Change change) {
   return static_cast<bool>(validate(spec));
 }
 
-TEST(JobState, HasAWordThatLeadsBackToIt) {
+TEST(JobState, RoundTripsThroughItsWord) {
   for (const job_state s : all_states) EXPECT_EQ(job_state_from(to_string(s)), s);
   EXPECT_EQ(to_string(job_state::retrying), "retrying");
   EXPECT_EQ(job_state_from("Ready"), std::nullopt);
@@ -41,14 +41,14 @@ TEST(JobState, HasAWordThatLeadsBackToIt) {
   EXPECT_EQ(to_string(static_cast<job_state>(99)), "unknown");
 }
 
-TEST(JobState, HasEndedWhenNobodyWillWorkOnItAgain) {
+TEST(JobState, HasEndedInFinalStates) {
   for (const job_state s : all_states) {
     EXPECT_EQ(has_ended(s),
               s == job_state::done || s == job_state::dead || s == job_state::cancelled);
   }
 }
 
-TEST(JobWeight, GrowsWithWhatTheProducerSays) {
+TEST(JobWeight, GrowsWithTheFieldsOfTheProducer) {
   const auto empty = weight_of(job_spec{});
   EXPECT_GT(empty, 0U);
   EXPECT_EQ(weight_of({.kind = "1234", .args = {"12345"}}), empty + 9);
@@ -61,21 +61,21 @@ TEST(QueueName, HasLettersDigitsAndFewSigns) {
   EXPECT_TRUE(validate_queue_name(std::string(200, 'q')));
 }
 
-TEST(QueueName, IsRefusedWithTheReason) {
-  const auto why = [](std::string_view name) { return validate_queue_name(name).error(); };
-  EXPECT_EQ(why("").message, "the name of a queue must not be empty");
-  EXPECT_EQ(why(std::string(201, 'q')).code, error_code::too_large);
-  EXPECT_NE(why("a b").message.find("byte 2"), std::string::npos);
-  EXPECT_EQ(why("a\n").code, error_code::invalid);
-  EXPECT_EQ(why(std::string_view("a\0b", 3)).code, error_code::invalid);
-  EXPECT_EQ(why("caf\xC3\xA9").code, error_code::invalid);
+TEST(QueueName, IsRejectedWithTheReason) {
+  const auto error_of = [](std::string_view name) { return validate_queue_name(name).error(); };
+  EXPECT_EQ(error_of("").message, "the name of a queue must not be empty");
+  EXPECT_EQ(error_of(std::string(201, 'q')).code, error_code::too_large);
+  EXPECT_NE(error_of("a b").message.find("byte 2"), std::string::npos);
+  EXPECT_EQ(error_of("a\n").code, error_code::invalid);
+  EXPECT_EQ(error_of(std::string_view("a\0b", 3)).code, error_code::invalid);
+  EXPECT_EQ(error_of("caf\xC3\xA9").code, error_code::invalid);
 }
 
 TEST(JobSpec, IsValidWithAKindAlone) {
   EXPECT_TRUE(validate(good()));
 }
 
-TEST(JobSpec, IsRefusedByTheFieldThatIsWrong) {
+TEST(JobSpec, ErrorsNameTheField) {
   const auto says = [](const error& e, std::string_view field) {
     return e.message.find(field) != std::string::npos;
   };
@@ -90,10 +90,10 @@ TEST(JobSpec, IsRefusedByTheFieldThatIsWrong) {
   EXPECT_TRUE(says(refused([](job_spec& s) { s.unique.lasts = -1ms; }), "unique.for"));
   EXPECT_TRUE(
       says(refused([](job_spec& s) { s.unique = {.key = "k", .until = unique_until::elapsed}; }),
-           "unique.for must say"));
+           "unique.for must be set"));
 }
 
-TEST(JobSpec, HasBoundsThatAreStillAllowed) {
+TEST(JobSpec, AcceptsItsLimits) {
   EXPECT_TRUE(accepted([](job_spec& s) { s.kind.assign(limits::kind_bytes_max, 'k'); }));
   EXPECT_TRUE(accepted([](job_spec& s) { s.args.data.assign(limits::args_bytes_max, '1'); }));
   EXPECT_TRUE(accepted([](job_spec& s) { s.metadata.assign(limits::metadata_bytes_max, ' '); }));
@@ -104,7 +104,7 @@ TEST(JobSpec, HasBoundsThatAreStillAllowed) {
   EXPECT_TRUE(accepted([](job_spec& s) { s.keep_for = 24h * 366 * 10; }));
 }
 
-TEST(JobSpec, IsTooLargeOneByteFurther) {
+TEST(JobSpec, IsTooLargeOneByteAboveItsLimits) {
   const auto code = [](auto change) { return refused(change).code; };
   EXPECT_EQ(code([](job_spec& s) { s.kind.assign(limits::kind_bytes_max + 1, 'k'); }),
             error_code::too_large);

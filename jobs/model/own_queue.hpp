@@ -1,9 +1,9 @@
 #pragma once
 
-// Which queues the server keeps what it has to do itself in, such as webhooks that it has to post.
+// Queues of the server's own jobs, such as webhooks to post.
 //
-// What is in them is done in the server's name, so that protocols which ask nobody who they are let
-// no client push there, take from there or change what is there.
+// Their jobs run in the server's name, so protocols without authentication do not allow clients to
+// push to these queues, lease from them or change their jobs.
 
 #include <string_view>
 

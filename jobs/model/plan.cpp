@@ -17,11 +17,11 @@ constexpr double planned_rate_max = 1e9;
 constexpr double seconds_max = 366 * 86'400.0;
 constexpr std::size_t cores_max = 1'000'000;
 constexpr std::size_t workers_max = 10'000'000;
-// Rates this near to each other are the same: they came through decimal fractions.
+// Rates closer than this are equal: they were computed from decimal fractions.
 constexpr double nearly = 1e-9;
 
 bool is_within(double value, double least, double most) {
-  return value >= least && value <= most;  // not a number is neither
+  return value >= least && value <= most;  // false for NaN
 }
 
 void_result validate(const plan_request& r) {
@@ -32,8 +32,7 @@ void_result validate(const plan_request& r) {
     return invalid_error("--burst must be from 0 to 1000000000 jobs a second");
   }
   if (r.burst_per_second < r.base_per_second) {
-    return invalid_error(
-        "--burst is what arrives in all during the burst: it must be at least --rate");
+    return invalid_error("--burst is the total rate during the burst: it must be at least --rate");
   }
   if (!is_within(r.burst_for.count(), 0, seconds_max)) {
     return invalid_error("--for must be from 0 to 366 days");
@@ -54,8 +53,7 @@ void_result validate(const plan_request& r) {
     return invalid_error("--drain-within must be from 1ms to 366 days");
   }
   if (r.workers && r.drain_within) {
-    return invalid_error(
-        "--workers and --drain-within: one follows from the other; give one of them");
+    return invalid_error("--workers and --drain-within exclude each other: give one of them");
   }
   if (!is_within(r.headroom, 0, 100)) return invalid_error("--headroom must be from 0 to 100");
   return done{};
@@ -65,15 +63,15 @@ double job_seconds(const plan_request& r) {
   return r.compute.count() + r.wait.count();
 }
 
-// Cores that compute all the time: while one job waits, others compute.
+// Enough threads to keep the cores busy: while some jobs wait, others compute.
 std::size_t recommended_threads(const plan_request& r) {
   if (r.compute.count() <= 0) return 0;
   const double threads = static_cast<double>(r.cores) * (1 + r.wait.count() / r.compute.count());
   return static_cast<std::size_t>(std::clamp(std::ceil(threads - nearly), 1.0, 1.0 * workers_max));
 }
 
-// What must be done in a second for the queue to be empty so long after the burst: all that arrives
-// until then, in all the time until then.
+// Returns the jobs per second that empty the queue within drain_within after the burst: all
+// arrivals until then, divided by all the time until then.
 double needed_service(const plan_request& r) {
   const double burst = r.burst_for.count();
   const double after = r.drain_within.value_or(plan_seconds(0)).count();
@@ -88,20 +86,20 @@ result<std::size_t> workers_of(const plan_request& r, std::size_t threads) {
     const double most =
         r.compute.count() > 0 ? static_cast<double>(r.cores) / r.compute.count() : planned_rate_max;
     if (service > most * (1 + nearly)) {
-      return invalid_error("--drain-within " + short_duration(*r.drain_within) + " takes " +
-                           short_number(service) + " jobs a second; " + std::to_string(r.cores) +
-                           " cores compute " + short_number(most) +
+      return invalid_error("--drain-within " + short_duration(*r.drain_within) + " needs " +
+                           short_number(service) + " jobs a second, but " +
+                           std::to_string(r.cores) + " cores compute " + short_number(most) +
                            ": give more --cores or more time");
     }
     const double workers = std::ceil(service * job_seconds(r) - nearly);
     if (workers > static_cast<double>(workers_max)) {
-      return invalid_error("--drain-within takes more than 10000000 workers: give it more time");
+      return invalid_error("--drain-within needs more than 10000000 workers: give it more time");
     }
     return static_cast<std::size_t>(std::max(workers, 1.0));
   }
   if (threads > 0) return threads;
   return invalid_error(
-      "--workers is needed: jobs that only wait take no core, so none follow from those");
+      "--workers is required when --compute is zero: the cores then set no number of workers");
 }
 
 void judge(plan& p) {
@@ -128,7 +126,7 @@ void judge(plan& p) {
     p.ends = plan::outcome::drains;
     p.drain = plan_seconds(p.peak / left);
   }
-  // Room for a round of jobs, also when on average none has to wait.
+  // At least one job per worker, even if no job waits on average.
   p.capacity = static_cast<std::uint64_t>(
       std::max(std::ceil(p.peak * (1 + r.headroom)), static_cast<double>(p.workers)));
 }
@@ -138,13 +136,13 @@ std::string verdict_of(const plan& p) {
   switch (p.ends) {
     case plan::outcome::keeps_up:
       return "It keeps up: " + std::to_string(p.workers) + " workers do " + service +
-             ", and no more arrive.";
+             ", and arrivals never exceed that.";
     case plan::outcome::drains:
       return "It drains: up to " + short_number(p.peak) + " jobs wait, and the queue is empty " +
              short_duration(*p.drain) + " after the burst.";
     case plan::outcome::stays_level:
-      return "It never drains: as many jobs arrive as " + std::to_string(p.workers) +
-             " workers do, so the " + short_number(p.peak) + " that the burst leaves stay.";
+      return "It never drains: after the burst, arrivals equal what " + std::to_string(p.workers) +
+             " workers do, so " + short_number(p.peak) + " jobs stay in the queue.";
     case plan::outcome::overflows:
       break;
   }
@@ -205,7 +203,7 @@ std::vector<plan::sample> plan::samples(std::size_t count) const {
 result<double> parse_rate(std::string_view text) {
   const auto refused = [&] {
     return invalid_error("'" + std::string(text.substr(0, 40)) +
-                         "' is no rate; write jobs and a time: 100/s, 2.5k/s, 6000/m, 1M/h");
+                         "' is not a rate; write jobs per time: 100/s, 2.5k/s, 6000/m, 1M/h");
   };
   double value = 0;
   const auto [end, failed] =

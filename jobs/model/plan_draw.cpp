@@ -1,4 +1,4 @@
-// The depth of a planned queue over time, as a picture in a terminal.
+// Draws the depth of a planned queue over time for a terminal.
 
 #include <algorithm>
 #include <array>
@@ -19,7 +19,7 @@ std::string short_number(double value) {
     ++unit;
   }
   std::array<char, 32> text{};
-  // Three digits, and no zeros at their end.
+  // Three digits, without trailing zeros.
   std::snprintf(text.data(), text.size(), "%.*f",
                 value >= 99.95   ? 0
                 : value >= 9.995 ? 1
@@ -64,7 +64,7 @@ std::string right_aligned(const std::string& text, std::size_t columns) {
   return text.size() >= columns ? text : std::string(columns - text.size(), ' ') + text;
 }
 
-// Each bar shows the most of its stretch of time: the peak is seen however narrow it is.
+// Each bar shows the maximum of its interval, so that the peak is visible however narrow it is.
 std::vector<double> bars_of(const plan& p, std::size_t columns) {
   std::vector<double> bars(columns);
   const plan_seconds width = p.span() / static_cast<double>(columns);
@@ -83,14 +83,14 @@ std::string row_of(const std::vector<double>& bars, double top, std::size_t row,
   for (const double bar : bars) {
     const double filled = bar / top * static_cast<double>(rows) - static_cast<double>(row);
     long eighths = std::lround(std::clamp(filled, 0.0, 1.0) * 8);
-    if (row == 0 && bar > 0) eighths = std::max(eighths, 1L);  // a little is not nothing
+    if (row == 0 && bar > 0) eighths = std::max(eighths, 1L);  // a small value stays visible
     out += blocks[static_cast<std::size_t>(eighths)];
   }
   out.erase(out.find_last_not_of(' ') + 1);
   return out;
 }
 
-// The times below the axis: begin, the end of the burst, the end.
+// The labels of the time axis: the start, the end of the burst, the end.
 std::string time_labels(const plan& p, std::size_t columns) {
   std::string line(columns + label_columns, ' ');
   std::size_t taken_to = 0;

@@ -31,14 +31,14 @@ plan made(const plan_request& asked) {
   return p ? *p : plan{};
 }
 
-std::string why_not(const plan_request& asked) {
+std::string message_of(const plan_request& asked) {
   const auto p = make_plan(asked);
   if (p) return "";
   EXPECT_EQ(p.error().code, error_code::invalid);
   return p.error().message;
 }
 
-TEST(Plan, CapacityIsWhatArrivesMinusWhatIsDone) {
+TEST(Plan, CapacityIsArrivalsMinusCompletions) {
   const plan p = made(usual());
   EXPECT_DOUBLE_EQ(p.service_per_second, 800);
   EXPECT_DOUBLE_EQ(p.arrivals, 28'000);
@@ -50,7 +50,7 @@ TEST(Plan, CapacityIsWhatArrivesMinusWhatIsDone) {
   EXPECT_DOUBLE_EQ(p.burst_utilisation, 3.5);
 }
 
-TEST(Plan, DrainsByWhatIsDoneMinusWhatArrives) {
+TEST(Plan, DrainsAtCompletionsMinusArrivals) {
   const plan p = made(usual());
   EXPECT_EQ(p.ends, outcome::drains);
   EXPECT_DOUBLE_EQ(p.drain->count(), 40);  // 20000 at 800 - 300 a second
@@ -75,7 +75,7 @@ TEST(Plan, TakesTheRecommendedThreadsWhenNoWorkersAreNamed) {
   EXPECT_FALSE(p.limited_by_cores);
 }
 
-TEST(Plan, DoesNoMoreThanTheCoresCompute) {
+TEST(Plan, IsLimitedByTheCores) {
   plan_request asked = usual();
   asked.workers = 100;
   const plan p = made(asked);
@@ -91,12 +91,12 @@ TEST(Plan, FindsTheWorkersThatDrainInTime) {
   EXPECT_EQ(p.workers, 8u);
   EXPECT_LE(p.drain->count(), 40.0 + 1e-6);
   asked.drain_within = 5s;
-  EXPECT_EQ(why_not(asked),
-            "--drain-within 5s takes 1.97k jobs a second; 2 cores compute 1k: give more --cores or "
-            "more time");
+  EXPECT_EQ(message_of(asked),
+            "--drain-within 5s needs 1.97k jobs a second, but 2 cores compute 1k: "
+            "give more --cores or more time");
 }
 
-TEST(Plan, KeepsUpWhenTheBurstIsNoMoreThanIsDone) {
+TEST(Plan, KeepsUpWhenTheBurstIsWithinTheService) {
   plan_request asked = usual();
   asked.burst_per_second = 800;
   const plan p = made(asked);
@@ -104,10 +104,11 @@ TEST(Plan, KeepsUpWhenTheBurstIsNoMoreThanIsDone) {
   EXPECT_DOUBLE_EQ(p.peak, 0);
   EXPECT_EQ(p.drain, plan_seconds(0));
   EXPECT_EQ(p.capacity, 8u);  // one for each worker
-  EXPECT_EQ(p.verdict, "It keeps up: 8 workers do 800 jobs a second, and no more arrive.");
+  EXPECT_EQ(p.verdict,
+            "It keeps up: 8 workers do 800 jobs a second, and arrivals never exceed that.");
 }
 
-TEST(Plan, SaysWhenItNeverDrains) {
+TEST(Plan, ReportsThatItNeverDrains) {
   plan_request asked = usual();
   asked.base_per_second = 801;
   const plan over = made(asked);
@@ -145,7 +146,7 @@ TEST(Plan, KnowsTheDepthAtEveryTime) {
   EXPECT_NEAR(points.back().depth, 0, 1e-6);
 }
 
-// A basin that is filled and emptied a millisecond at a time.
+// A simulation in steps of one millisecond.
 TEST(Plan, AgreesWithASimulation) {
   random dice(4);
   for (int i = 0; i < 200; ++i) {
@@ -180,11 +181,11 @@ TEST(Plan, AgreesWithASimulation) {
   }
 }
 
-TEST(Plan, NamesTheOptionThatMakesNoSense) {
+TEST(Plan, ErrorsNameTheOption) {
   const auto with = [](auto change) {
     plan_request asked = usual();
     change(asked);
-    return why_not(asked);
+    return message_of(asked);
   };
   constexpr double nan = std::numeric_limits<double>::quiet_NaN();
   EXPECT_EQ(with([](auto& r) { r.base_per_second = -1; }),
@@ -193,7 +194,7 @@ TEST(Plan, NamesTheOptionThatMakesNoSense) {
   EXPECT_EQ(with([](auto& r) { r.burst_per_second = 1e10; }),
             "--burst must be from 0 to 1000000000 jobs a second");
   EXPECT_EQ(with([](auto& r) { r.burst_per_second = 1; }),
-            "--burst is what arrives in all during the burst: it must be at least --rate");
+            "--burst is the total rate during the burst: it must be at least --rate");
   EXPECT_EQ(with([](auto& r) { r.burst_for = -1s; }), "--for must be from 0 to 366 days");
   EXPECT_EQ(with([](auto& r) { r.compute = -1s; }), "--compute must be from 0 to 366 days");
   EXPECT_EQ(with([](auto& r) { r.wait = 9000h; }), "--wait must be from 0 to 366 days");
@@ -202,12 +203,13 @@ TEST(Plan, NamesTheOptionThatMakesNoSense) {
   EXPECT_EQ(with([](auto& r) { r.cores = 0; }), "--cores must be from 1 to 1000000");
   EXPECT_EQ(with([](auto& r) { r.workers = 0; }), "--workers must be from 1 to 10000000");
   EXPECT_EQ(with([](auto& r) { r.drain_within = 1s; }),
-            "--workers and --drain-within: one follows from the other; give one of them");
+            "--workers and --drain-within exclude each other: give one of them");
   EXPECT_EQ(with([](auto& r) { r.workers.reset(), r.drain_within = 0s; }),
             "--drain-within must be from 1ms to 366 days");
   EXPECT_EQ(with([](auto& r) { r.headroom = -1; }), "--headroom must be from 0 to 100");
-  EXPECT_EQ(with([](auto& r) { r.workers.reset(), r.compute = 0s; }),
-            "--workers is needed: jobs that only wait take no core, so none follow from those");
+  EXPECT_EQ(
+      with([](auto& r) { r.workers.reset(), r.compute = 0s; }),
+      "--workers is required when --compute is zero: the cores then set no number of workers");
 }
 
 TEST(Plan, ReadsARate) {
@@ -222,7 +224,7 @@ TEST(Plan, ReadsARate) {
     ASSERT_FALSE(rate) << wrong;
     EXPECT_EQ(rate.error().message,
               "'" + std::string(wrong) +
-                  "' is no rate; write jobs and a time: 100/s, 2.5k/s, 6000/m, 1M/h");
+                  "' is not a rate; write jobs per time: 100/s, 2.5k/s, 6000/m, 1M/h");
   }
   EXPECT_EQ(parse_rate("9999M/s").error().message, "a rate must be at most 1000000000/s");
 }
@@ -239,7 +241,7 @@ TEST(Plan, DrawsTheDepthOverTime) {
             "        0s       10s (burst ends)                      50s\n");
 }
 
-TEST(Plan, DrawsWithinItsSizeWhateverTheNumbers) {
+TEST(Plan, DrawsWithinItsSizeForAllNumbers) {
   random dice(9);
   for (int i = 0; i < 500; ++i) {
     const double base = std::pow(10.0, dice.below(7));

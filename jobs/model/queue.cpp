@@ -15,7 +15,7 @@ constexpr std::uint32_t concurrency_max = 1'000'000;
 constexpr std::uint32_t weight_max = 1000;
 
 bool is_rate(double rate) {
-  return rate >= 0 && rate <= rate_max;  // not a number is neither
+  return rate >= 0 && rate <= rate_max;  // false for NaN
 }
 
 void_result validate_limits(const queue_options& o) {

@@ -1,9 +1,9 @@
 #pragma once
 
-// What a queue of the server is set to, and what it holds.
+// Options and counts of a queue of the server.
 //
-// A queue is made by its first push or by being configured, with the defaults below. `capacity`
-// counts every job that has not ended, running ones too.
+// The first push or the first configuration creates a queue, with the defaults below. `capacity`
+// counts every unfinished job, running jobs included.
 
 #include <array>
 #include <cstdint>
@@ -14,11 +14,11 @@
 
 namespace sluice::jobs {
 
-// Jobs of a queue that the server posts to a URL, instead of waiting for a worker to take them.
+// The URL that the server posts the jobs of a queue to, in place of leasing them to workers.
 struct delivery_target {
   std::string url{};  // empty: none
   std::uint32_t concurrency = 8;
-  milliseconds timeout{30'000};  // for one answer
+  milliseconds timeout{30'000};  // for one response
 
   friend bool operator==(const delivery_target&, const delivery_target&) = default;
 };
@@ -26,21 +26,21 @@ struct delivery_target {
 struct queue_options {
   std::uint64_t capacity_jobs = 100'000'000;
   std::uint64_t capacity_bytes = std::uint64_t{64} << 30;
-  // block: the push waits up to its caller's deadline. reject: 503. drop_newest: the push is
-  // answered `dropped`. drop_oldest: the job that has waited longest among the least urgent goes.
-  // latest: the one that arrived last among the least urgent goes. Not caller_runs.
+  // block: the push waits up to its caller's deadline. reject: 503. drop_newest: the receipt of the
+  // push is `dropped`. drop_oldest: drops the oldest of the least urgent jobs. latest: drops the
+  // newest of the least urgent jobs. caller_runs is not allowed.
   overflow when_full = overflow::reject;
-  bool paused = false;                               // takes pushes, gives no leases
-  milliseconds lease_for{60'000};                    // for jobs that do not say
-  milliseconds keep_done{0};                         // done without a result; zero: it goes at once
+  bool paused = false;                               // accepts pushes, grants no leases
+  milliseconds lease_for{60'000};                    // for jobs without their own
+  milliseconds keep_done{0};                         // done without a result; zero: deleted at once
   milliseconds keep_results{std::chrono::hours(1)};  // done with a result
   milliseconds keep_dead{std::chrono::hours(24 * 180)};  // dead and cancelled
 
-  double rate = 0;                // jobs that start in a second; zero: no limit
-  std::uint32_t rate_burst = 0;   // that may start at once after a pause; zero: what a tenth of a
-                                  // second brings, at least one
-  std::uint32_t concurrency = 0;  // jobs that run at a time; zero: no limit
-  std::uint32_t weight = 1;       // its share beside other queues of one lease
+  double rate = 0;                    // jobs that start in a second; zero: no limit
+  std::uint32_t rate_burst = 0;       // jobs that may start at once after a pause; zero: those of a
+                                      // tenth of a second, at least one
+  std::uint32_t concurrency = 0;      // jobs that run at a time; zero: no limit
+  std::uint32_t weight = 1;           // its share among the queues of one lease call
   std::uint32_t key_concurrency = 1;  // jobs of one key that run at a time
   double key_rate = 0;                // jobs of one key that start in a second; zero: no limit
   std::uint32_t key_burst = 0;        // as rate_burst
@@ -51,7 +51,7 @@ struct queue_options {
 
 void_result validate(const queue_options& options);
 
-// Counts by state; every one is kept up to date, none is ever counted by a scan.
+// Counts by state, updated with every change and never computed by a scan.
 struct queue_counts {
   std::uint64_t scheduled = 0;
   std::uint64_t held = 0;

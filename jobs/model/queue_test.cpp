@@ -9,39 +9,39 @@ namespace {
 
 using namespace std::chrono_literals;
 
-std::string why_not(const queue_options& o) {
+std::string message_of(const queue_options& o) {
   const auto valid = validate(o);
   if (valid) return "";
   EXPECT_EQ(valid.error().code, error_code::invalid);
   return valid.error().message;
 }
 
-TEST(QueueOptions, AreValidAsTheyAreMade) {
-  EXPECT_EQ(why_not({}), "");
-  EXPECT_EQ(why_not({.capacity_jobs = 1,
-                     .capacity_bytes = 1,
-                     .lease_for = 1ms,
-                     .keep_results = 0ms,
-                     .keep_dead = 0ms}),
+TEST(QueueOptions, AreValidByDefault) {
+  EXPECT_EQ(message_of({}), "");
+  EXPECT_EQ(message_of({.capacity_jobs = 1,
+                        .capacity_bytes = 1,
+                        .lease_for = 1ms,
+                        .keep_results = 0ms,
+                        .keep_dead = 0ms}),
             "");
 }
 
 TEST(QueueOptions, NameTheFieldThatIsOutOfRange) {
-  EXPECT_EQ(why_not({.capacity_jobs = 0}), "capacity_jobs must be at least 1");
-  EXPECT_EQ(why_not({.capacity_bytes = 0}), "capacity_bytes must be at least 1");
-  EXPECT_NE(why_not({.lease_for = 0ms}), "");
-  EXPECT_NE(why_not({.lease_for = 24h * 366 * 11}), "");
-  EXPECT_NE(why_not({.keep_done = -1ms}), "");
-  EXPECT_NE(why_not({.keep_results = -1ms}), "");
-  EXPECT_NE(why_not({.keep_dead = 24h * 366 * 11}), "");
+  EXPECT_EQ(message_of({.capacity_jobs = 0}), "capacity_jobs must be at least 1");
+  EXPECT_EQ(message_of({.capacity_bytes = 0}), "capacity_bytes must be at least 1");
+  EXPECT_NE(message_of({.lease_for = 0ms}), "");
+  EXPECT_NE(message_of({.lease_for = 24h * 366 * 11}), "");
+  EXPECT_NE(message_of({.keep_done = -1ms}), "");
+  EXPECT_NE(message_of({.keep_results = -1ms}), "");
+  EXPECT_NE(message_of({.keep_dead = 24h * 366 * 11}), "");
 }
 
-TEST(QueueOptions, HaveEveryPolicyButTheOneOfExecutors) {
+TEST(QueueOptions, HaveEveryPolicyExceptCallerRuns) {
   for (const overflow policy : {overflow::block, overflow::reject, overflow::drop_newest,
                                 overflow::drop_oldest, overflow::latest}) {
-    EXPECT_EQ(why_not({.when_full = policy}), "");
+    EXPECT_EQ(message_of({.when_full = policy}), "");
   }
-  EXPECT_NE(why_not({.when_full = overflow::caller_runs}), "");
+  EXPECT_NE(message_of({.when_full = overflow::caller_runs}), "");
 }
 
 TEST(QueueCounts, HaveOneForEachState) {
@@ -58,7 +58,7 @@ TEST(QueueCounts, HaveOneForEachState) {
   EXPECT_DEATH(counts.of(static_cast<job_state>(99)), "a state that exists");
 }
 
-TEST(PushReceipt, HasAWordForEveryFate) {
+TEST(PushReceipt, HasAWordForEveryOutcome) {
   EXPECT_EQ(to_string(push_receipt::fate::accepted), "accepted");
   EXPECT_EQ(to_string(push_receipt::fate::duplicate), "duplicate");
   EXPECT_EQ(to_string(push_receipt::fate::dropped), "dropped");

@@ -29,14 +29,14 @@ TEST(Result, CanBeMovedOutOf) {
   EXPECT_EQ(*std::move(again).value(), 4);
 }
 
-TEST(Result, MayBeAboutAStringOrAnErrorOfItsOwn) {
+TEST(Result, HoldsAStringOrAnErrorAsItsValue) {
   const void_result fine = done{};
   EXPECT_TRUE(fine);
   const result<int> zero = 0;
   EXPECT_TRUE(zero);
 }
 
-TEST(Result, EndsTheProgramWhenReadAsWhatItIsNot) {
+TEST(Result, ChecksThatItHoldsTheReadAlternative) {
   result<int> bad(error{});
   result<int> good(1);
   EXPECT_DEATH(static_cast<void>(*bad), "a value; test the result");
@@ -44,7 +44,7 @@ TEST(Result, EndsTheProgramWhenReadAsWhatItIsNot) {
   EXPECT_DEATH(static_cast<void>(good.error()), "an error; test the result");
 }
 
-TEST(ErrorCode, HasAWordOfItsOwn) {
+TEST(ErrorCode, HasAUniqueWord) {
   std::set<std::string_view> words;
   for (int i = 0; i <= static_cast<int>(error_code::unavailable); ++i) {
     words.insert(to_string(static_cast<error_code>(i)));

@@ -15,7 +15,7 @@ constexpr milliseconds pause_limit = std::chrono::hours(24 * 366);
 
 void_result validate(const retry_policy& p) {
   if (p.attempts_max < 1 || p.attempts_max > attempts_limit) {
-    return invalid_error("retry.attempts must be from 1 (never again) to " +
+    return invalid_error("retry.attempts must be from 1 (no retry) to " +
                          std::to_string(attempts_limit));
   }
   if (p.first < milliseconds(0) || p.first > pause_limit) {
@@ -35,8 +35,8 @@ void_result validate(const retry_policy& p) {
 milliseconds pause_after(const retry_policy& p, std::uint32_t failures, double chance) {
   check(failures >= 1, "sluice::jobs::pause_after", "at least one failure");
   check(chance >= 0.0 && chance < 1.0, "sluice::jobs::pause_after", "a chance in [0, 1)");
-  if (p.first == milliseconds(0)) return p.first;  // however often: zero times infinity is no pause
-  // In doubles, where too much is infinite and min brings it back.
+  if (p.first == milliseconds(0)) return p.first;  // 0 times an infinite factor would be NaN
+  // In doubles: an overflow is infinity, which min() reduces to `longest`.
   const double grown =
       static_cast<double>(p.first.count()) * std::pow(p.factor, static_cast<double>(failures - 1));
   const double whole = std::min(grown, static_cast<double>(p.longest.count()));

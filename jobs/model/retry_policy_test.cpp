@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 
 constexpr double almost_one = 1.0 - 1e-12;
 
-std::string why_not(const retry_policy& p) {
+std::string message_of(const retry_policy& p) {
   const auto valid = validate(p);
   if (valid) return "";
   EXPECT_EQ(valid.error().code, error_code::invalid);
@@ -48,8 +48,8 @@ TEST(RetryPolicy, DoesNotOverflow) {
   EXPECT_EQ(pause_after(p, std::numeric_limits<std::uint32_t>::max(), 0), 8784h);
 }
 
-// 0 * infinity is not a number, and must not become a pause.
-TEST(RetryPolicy, WithoutAPauseHasNoneHoweverOftenItFails) {
+// 0 * infinity is NaN, which must not become a pause.
+TEST(RetryPolicy, AZeroPauseStaysZeroAfterManyFailures) {
   const retry_policy p{.first = 0ms, .factor = 1000.0};
   EXPECT_EQ(pause_after(p, 1, 0.5), 0ms);
   EXPECT_EQ(pause_after(p, 1'000'000, 0.5), 0ms);
@@ -80,31 +80,31 @@ TEST(RetryPolicy, StaysWithinItsBoundsAtEveryChance) {
   }
 }
 
-TEST(RetryPolicy, RefusesAnImpossibleQuestion) {
+TEST(RetryPolicy, RejectsImpossibleArguments) {
   EXPECT_DEATH(pause_after({}, 0, 0), "at least one failure");
   EXPECT_DEATH(pause_after({}, 1, 1), "chance in");
   EXPECT_DEATH(pause_after({}, 1, -0.1), "chance in");
 }
 
-TEST(RetryPolicy, IsValidAsItIsMade) {
-  EXPECT_EQ(why_not({}), "");
-  EXPECT_EQ(why_not({.attempts_max = 1, .first = 0ms, .factor = 1, .longest = 0ms, .jitter = 1}),
+TEST(RetryPolicy, IsValidByDefault) {
+  EXPECT_EQ(message_of({}), "");
+  EXPECT_EQ(message_of({.attempts_max = 1, .first = 0ms, .factor = 1, .longest = 0ms, .jitter = 1}),
             "");
 }
 
 TEST(RetryPolicy, NamesTheFieldThatIsOutOfRange) {
-  EXPECT_EQ(why_not({.attempts_max = 0}), "retry.attempts must be from 1 (never again) to 1000000");
-  EXPECT_NE(why_not({.attempts_max = 1'000'001}), "");
-  EXPECT_EQ(why_not({.first = -1ms}), "retry.first must be from 0 to 366 days");
-  EXPECT_NE(why_not({.first = 8785h}), "");
-  EXPECT_EQ(why_not({.factor = 0.99}), "retry.factor must be from 1 to 1000");
-  EXPECT_NE(why_not({.factor = 1000.1}), "");
-  EXPECT_NE(why_not({.factor = std::numeric_limits<double>::quiet_NaN()}), "");
-  EXPECT_EQ(why_not({.longest = -1ms}), "retry.longest must be from 0 to 366 days");
-  EXPECT_NE(why_not({.longest = 8785h}), "");
-  EXPECT_EQ(why_not({.jitter = -0.1}), "retry.jitter must be from 0 to 1");
-  EXPECT_NE(why_not({.jitter = 1.1}), "");
-  EXPECT_NE(why_not({.jitter = std::numeric_limits<double>::quiet_NaN()}), "");
+  EXPECT_EQ(message_of({.attempts_max = 0}), "retry.attempts must be from 1 (no retry) to 1000000");
+  EXPECT_NE(message_of({.attempts_max = 1'000'001}), "");
+  EXPECT_EQ(message_of({.first = -1ms}), "retry.first must be from 0 to 366 days");
+  EXPECT_NE(message_of({.first = 8785h}), "");
+  EXPECT_EQ(message_of({.factor = 0.99}), "retry.factor must be from 1 to 1000");
+  EXPECT_NE(message_of({.factor = 1000.1}), "");
+  EXPECT_NE(message_of({.factor = std::numeric_limits<double>::quiet_NaN()}), "");
+  EXPECT_EQ(message_of({.longest = -1ms}), "retry.longest must be from 0 to 366 days");
+  EXPECT_NE(message_of({.longest = 8785h}), "");
+  EXPECT_EQ(message_of({.jitter = -0.1}), "retry.jitter must be from 0 to 1");
+  EXPECT_NE(message_of({.jitter = 1.1}), "");
+  EXPECT_NE(message_of({.jitter = std::numeric_limits<double>::quiet_NaN()}), "");
 }
 
 }  // namespace

@@ -1,14 +1,13 @@
 #pragma once
 
-// When something happened or is due, in a form that outlives the process: milliseconds since 1970,
-// UTC. And where the job server gets its time from, so that a test can move it by hand.
+// Durable times: milliseconds since 1970, UTC. And the job server's source of time, which a test
+// can set.
 //
 // A `time_source` has two clocks: a wall clock, for stored times, and `timers()`, a steady clock,
 // for waiting. `manual_time` moves both together.
 //
 // Stored times have whole milliseconds. `now()`, for the time of a past event, is rounded down.
-// `after()`, for a due time, is rounded up: if rounded down, it would come up to a millisecond
-// early.
+// `after()`, for a due time, is rounded up: rounded down, it would be up to a millisecond early.
 //
 //     manual_time time;                       // starts in 2026, stands still
 //     time.advance(5min);
@@ -45,7 +44,7 @@ class time_source {
 
   unix_time now() const noexcept;                                 // rounded down
   unix_time after(std::chrono::nanoseconds wait) const noexcept;  // rounded up
-  // How long until `due`; negative if it has come. At most 100 years.
+  // Returns the time until `due`; negative if `due` has passed. At most 100 years.
   std::chrono::nanoseconds until(unix_time due) const noexcept;
 
  protected:

@@ -18,7 +18,7 @@ TEST(UnixTime, IsComparedAndMovedInMilliseconds) {
   EXPECT_EQ(unix_time{}, unix_time{0});
 }
 
-TEST(RealTime, IsThatOfTheSystem) {
+TEST(RealTime, MatchesTheSystemClock) {
   const auto since = [] {
     return std::chrono::duration_cast<milliseconds>(
                std::chrono::system_clock::now().time_since_epoch())
@@ -53,7 +53,7 @@ TEST(TimeSource, StampsAreRoundedDownAndDueTimesUp) {
   EXPECT_EQ(time.after(2s + 1ns), unix_time{12'002});
 }
 
-TEST(TimeSource, ADueTimeHasComeExactlyWhenNothingIsLeftUntilIt) {
+TEST(TimeSource, ADueTimeIsReachedExactlyWhenUntilIsNotPositive) {
   manual_time time({10'000});
   time.advance(300us);
   const unix_time due = time.after(2s);
@@ -68,7 +68,7 @@ TEST(TimeSource, ADueTimeHasComeExactlyWhenNothingIsLeftUntilIt) {
   EXPECT_EQ(time.until(due), -1ms);
 }
 
-TEST(TimeSource, ATimeBeyondAllClocksIsFarAway) {
+TEST(TimeSource, ATimeBeyondTheClockIsFarAway) {
   manual_time time;
   EXPECT_EQ(time.until(unix_time{std::numeric_limits<std::int64_t>::max()}),
             std::chrono::years(100));

@@ -55,16 +55,16 @@ time_zone::period time_zone::period_at(sys_seconds t) const {
   return period_of_table(static_cast<std::size_t>(next - table.changes.begin()));
 }
 
-// The one before the change `next`.
+// The period before the change `next`.
 time_zone::period time_zone::period_of_table(std::size_t next) const {
   const auto& [types, changes, after] = rules_->table;
-  const std::size_t type = next == 0 ? 0 : changes[next - 1].to;
+  const std::size_t type = next == 0 ? 0 : changes[next - 1].type;
   return {.begin = next == 0 ? time_min : changes[next - 1].when,
           .end = next == changes.size() ? time_max : changes[next].when,
           .offset = offset_of(types[type])};
 }
 
-// The one of a time at or after the last change of the table.
+// The period of a time at or after the last change of the table.
 time_zone::period time_zone::period_of_rule(sys_seconds t) const {
   const auto& [types, changes, after] = rules_->table;
   const sys_seconds begin = changes.empty() ? time_min : changes.back().when;
@@ -78,9 +78,9 @@ time_zone::period time_zone::period_of_rule(sys_seconds t) const {
         "a change of the clock before and after every moment");
   const auto& last = *std::prev(next);
   const sys_seconds end = std::min(next->when, time_max);
-  // Until the rule's first own change, the table's last one holds.
+  // Until the rule's first change, the table's last offset applies.
   if (last.when <= begin && !changes.empty()) {
-    return {begin, end, offset_of(types[changes.back().to])};
+    return {begin, end, offset_of(types[changes.back().type])};
   }
   if (last.to_dst) {
     return {
@@ -93,22 +93,22 @@ time_zone::moments time_zone::resolve(local_seconds t) const {
   const seconds since =
       std::clamp(t.time_since_epoch(), time_min.time_since_epoch(), time_max.time_since_epoch());
   t = local_seconds(since);
-  // No clock is further from UTC than this: what shows the time lies in between.
+  // The largest offset from UTC: the moments searched for are within it.
   const sys_seconds from(since - detail::utc_offset_max);
-  const sys_seconds to(since + detail::utc_offset_max);
+  const sys_seconds latest(since + detail::utc_offset_max);
   moments found{.kind = shown::never};
-  sys_seconds after_gap = to;
+  sys_seconds after_gap = latest;
   period p = period_at(from);
   while (true) {
     const sys_seconds when = p.to_utc(t);
-    // The first and the last period reach beyond the times that are known.
+    // The first and the last period are unbounded.
     const bool begun = when >= p.begin || p.begin == time_min;
     const bool ended = when >= p.end && p.end != time_max;
     if (begun && !ended) {
       if (found.kind == shown::never) found = {shown::once, when, when};
       if (found.first != when) found = {shown::twice, found.first, when};
     }
-    if (p.end > to || p.end >= time_max) break;
+    if (p.end > latest || p.end >= time_max) break;
     const period next = period_at(p.end);
     if (p.local_end() <= t && t < next.local_begin()) after_gap = std::min(after_gap, next.begin);
     p = next;

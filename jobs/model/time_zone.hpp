@@ -1,18 +1,18 @@
 #pragma once
 
-// What the clock on the wall shows at a moment, somewhere; and at which moments it shows a time.
+// Converts between UTC and the local time of a time zone.
 //
-// Zones have the names of the IANA database ("Europe/Berlin") and are read from the files that the
-// system has of it (Debian: package tzdata), in the folder that the environment names by TZDIR or
-// ZONEINFO, else /usr/share/zoneinfo. "UTC" and "Etc/UTC" need no file.
+// Zones have the names of the IANA database ("Europe/Berlin") and are read from the system's files
+// (Debian: package tzdata), in the folder named by the environment variable TZDIR or ZONEINFO, else
+// /usr/share/zoneinfo. "UTC" and "Etc/UTC" need no file.
 //
-// Guarantees: a value; copies share what was read and never change, so any thread may use any of
-// them. Any bytes at all may stand in a file: what is damaged is an error that says so. A name
-// never leads out of the folder. Beyond the table of a file its rule goes on, to year 9999; before
-// year -9999 and after 9999 the offset stays what it was.
+// Guarantees: a value; copies share immutable data, so any thread may use any copy. A file may have
+// any content: damage is reported as an error. A name cannot refer to a file outside of the folder.
+// Beyond the table of a file its rule applies, to year 9999; before year -9999 and after 9999 the
+// offset is constant.
 // Cost: `find` reads one file, some 50 us. `at` is a binary search in the table, or ten dates of
-// the calendar after it; neither allocates. A clock that runs through a zone asks for a `period`
-// and has its answer until the period ends.
+// the calendar after it; neither allocates. A caller that steps through time can request a `period`
+// and reuse its offset until the period ends.
 // Limits: files of 256 KiB, offsets of up to 26 h, no leap seconds (as in unix time).
 //
 //     auto berlin = time_zone::find("Europe/Berlin");
@@ -34,7 +34,7 @@
 
 namespace sluice::jobs {
 
-// To the second that has begun.
+// Rounds down to whole seconds.
 constexpr std::chrono::sys_seconds to_seconds(unix_time t) {
   return std::chrono::floor<std::chrono::seconds>(
       std::chrono::sys_time<milliseconds>(milliseconds(t.ms)));
@@ -51,7 +51,7 @@ class time_zone {
     bool is_dst = false;              // daylight saving time
     std::string_view abbreviation{};  // "CEST"; valid as long as the zone or a copy of it
   };
-  // Stretches of time in which the offset stays as it is. They follow each other without a gap.
+  // An interval of constant offset. Periods follow each other without a gap.
   struct period {
     std::chrono::sys_seconds begin{};
     std::chrono::sys_seconds end{};  // the first second of the next
@@ -66,24 +66,24 @@ class time_zone {
       return std::chrono::sys_seconds(t.time_since_epoch() - offset.from_utc);
     }
   };
-  // How often the clock shows a time.
+  // How often the local clock shows a time.
   enum class shown : std::uint8_t { once, never, twice };
   struct moments {
     shown kind = shown::once;
     std::chrono::sys_seconds first{};   // never: the first moment after the gap
-    std::chrono::sys_seconds second{};  // twice: the last moment; else as `first`
+    std::chrono::sys_seconds second{};  // twice: the second moment; else equal to `first`
   };
   struct options {
-    std::string folder{};  // empty: as the environment says
+    std::string folder{};  // empty: from the environment
   };
 
   time_zone() : time_zone(utc("UTC")) {}
 
-  // `invalid`: no such name, and names like it; `corrupt`: the file is damaged; `io_error`: it
-  // cannot be read.
+  // Errors: `invalid`: unknown name, with similar names; `corrupt`: the file is damaged;
+  // `io_error`: the file cannot be read.
   static result<time_zone> find(std::string_view name);
   static result<time_zone> find(std::string_view name, const options& where);
-  // From the bytes of a file.
+  // Parses the content of a zone file.
   static result<time_zone> read(std::string_view name, std::string_view bytes);
 
   const std::string& name() const noexcept;
@@ -103,7 +103,7 @@ class time_zone {
   period period_of_table(std::size_t next) const;
   period period_of_rule(std::chrono::sys_seconds t) const;
 
-  std::shared_ptr<const rules> rules_;  // of all copies; never null
+  std::shared_ptr<const rules> rules_;  // shared by all copies; never null
 };
 
 }  // namespace sluice::jobs

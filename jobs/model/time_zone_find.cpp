@@ -1,4 +1,4 @@
-// Where a zone of a name comes from: the file, and what to say when there is none.
+// Finds the file of a zone by its name, or suggests a similar name.
 
 #include <algorithm>
 #include <cstdlib>
@@ -20,8 +20,8 @@ namespace fs = std::filesystem;
 constexpr std::size_t name_bytes_max = 64;
 constexpr std::size_t files_looked_at_max = 5000;
 
-error wrong(error_code code, std::string_view name, std::string_view what) {
-  return {code, "time zone '" + std::string(name) + "': " + std::string(what)};
+error wrong(error_code code, std::string_view name, std::string_view problem) {
+  return {code, "time zone '" + std::string(name) + "': " + std::string(problem)};
 }
 
 fs::path folder_of(const time_zone::options& where) {
@@ -42,7 +42,7 @@ bool is_name_character(char c) {
   return (l >= 'a' && l <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '+';
 }
 
-// Words with slashes between: nothing that could lead out of the folder.
+// Words with slashes between them: a path that cannot leave the folder.
 bool is_name(std::string_view name) {
   if (name.empty() || name.size() > name_bytes_max) return false;
   char last = '/';
@@ -53,7 +53,7 @@ bool is_name(std::string_view name) {
   return last != '/';
 }
 
-// A name that is not one is shown without what a terminal or a log would take amiss.
+// Replaces control characters of an invalid name, for terminals and logs.
 std::string printable(std::string_view name) {
   std::string shown(name.substr(0, name_bytes_max));
   std::ranges::replace_if(
@@ -62,7 +62,7 @@ std::string printable(std::string_view name) {
   return shown;
 }
 
-// How many letters must be changed, added or left out; capitals are no difference.
+// Returns the edit distance; ignores case.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
@@ -77,7 +77,8 @@ std::size_t distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-// "Europe/Berlin" for "europe/berlin", "Europe/Berlni" and "Berlin"; empty when nothing is near.
+// Returns "Europe/Berlin" for "europe/berlin", "Europe/Berlni" and "Berlin"; empty if no name is
+// similar.
 std::string near_name(std::string_view name, const fs::path& folder) {
   std::string best;
   std::size_t best_distance = 3;
@@ -87,7 +88,7 @@ std::string near_name(std::string_view name, const fs::path& folder) {
   for (; !failed && it != fs::recursive_directory_iterator(); it.increment(failed)) {
     if (++looked_at > files_looked_at_max) break;
     const std::string file = it->path().lexically_relative(folder).generic_string();
-    if (file == "posix" || file == "right") {  // the same names again
+    if (file == "posix" || file == "right") {  // copies of the same zones
       it.disable_recursion_pending();
       continue;
     }
@@ -108,12 +109,12 @@ error not_there(std::string_view name, const fs::path& folder) {
   if (!fs::is_directory(folder, ignored)) {
     return wrong(error_code::invalid, name,
                  "the folder of time zones '" + folder.string() +
-                     "' is not there: install tzdata, or name the folder by TZDIR");
+                     "' does not exist: install tzdata, or set TZDIR to the folder");
   }
   const std::string near = near_name(name, folder);
   return wrong(error_code::invalid, name,
-               near.empty() ? std::string("there is no such zone; names are like Europe/Berlin")
-                            : "there is no such zone; did you mean '" + near + "'?");
+               near.empty() ? std::string("unknown zone; names are like Europe/Berlin")
+                            : "unknown zone; did you mean '" + near + "'?");
 }
 
 }  // namespace

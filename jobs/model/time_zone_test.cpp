@@ -37,7 +37,7 @@ time_zone zone(std::string_view name) {
   return found ? *found : time_zone();
 }
 
-std::string why_not(std::string_view name, const time_zone::options& where = {system_folder}) {
+std::string message_of(std::string_view name, const time_zone::options& where = {system_folder}) {
   const auto found = time_zone::find(name, where);
   return found ? "" : found.error().message;
 }
@@ -59,7 +59,7 @@ std::vector<std::string> all_zones() {
   return names;
 }
 
-// A file made by hand: its parts can be damaged one at a time.
+// A hand-made file, whose parts can be damaged one at a time.
 struct made_file {
   struct type {
     std::int32_t from_utc;
@@ -86,8 +86,10 @@ struct made_file {
     put(out, changes.size(), 4);
     put(out, types.size(), 4);
     put(out, characters.size(), 4);
-    for (const auto& [when, to] : changes) put(out, static_cast<std::uint64_t>(when), time_bytes);
-    for (const auto& [when, to] : changes) out += static_cast<char>(to);
+    for (const auto& [when, index] : changes) {
+      put(out, static_cast<std::uint64_t>(when), time_bytes);
+    }
+    for (const auto& [when, index] : changes) out += static_cast<char>(index);
     for (const auto& t : types) {
       put(out, static_cast<std::uint32_t>(t.from_utc), 4);
       out += static_cast<char>(t.is_dst);
@@ -98,7 +100,7 @@ struct made_file {
     return out;
   }
   std::string bytes() const { return version == '\0' ? block(4) : block(4) + block(8) + footer; }
-  std::string why_not() const {
+  std::string message_of() const {
     const auto read = time_zone::read("Made/Zone", bytes());
     if (read) return "";
     EXPECT_EQ(read.error().code, error_code::corrupt);
@@ -108,7 +110,7 @@ struct made_file {
   }
 };
 
-TEST(TimeZone, IsUtcAsItIsMade) {
+TEST(TimeZone, IsUtcByDefault) {
   const time_zone utc;
   EXPECT_EQ(utc.name(), "UTC");
   EXPECT_EQ(utc.at({1'774'746'000'000}).from_utc, 0s);
@@ -119,10 +121,10 @@ TEST(TimeZone, IsUtcAsItIsMade) {
 }
 
 TEST(TimeZone, NeedsNoFileForUtc) {
-  EXPECT_EQ(why_not("UTC", {.folder = "/nowhere"}), "");
-  EXPECT_EQ(why_not("Etc/UTC", {.folder = "/nowhere"}), "");
+  EXPECT_EQ(message_of("UTC", {.folder = "/nowhere"}), "");
+  EXPECT_EQ(message_of("Etc/UTC", {.folder = "/nowhere"}), "");
   EXPECT_EQ(time_zone::find("Etc/UTC")->name(), "Etc/UTC");
-  EXPECT_NE(why_not("Europe/Berlin", {.folder = "/nowhere"}), "");
+  EXPECT_NE(message_of("Europe/Berlin", {.folder = "/nowhere"}), "");
 }
 
 TEST(TimeZone, KnowsBothSidesOfAClockChange) {
@@ -156,12 +158,12 @@ TEST(TimeZone, FindsBothMomentsOfATimeThatIsRepeated) {
   EXPECT_EQ(at.kind, shown::twice);
   EXPECT_EQ(at.first, sys_days(2026y / 10 / 25) + 30min);
   EXPECT_EQ(at.second, sys_days(2026y / 10 / 25) + 1h + 30min);
-  // The ends of the repeated hour belong to it, and to what follows.
+  // The start of the repeated hour belongs to it, its end to the following time.
   EXPECT_EQ(berlin.resolve(local_days(2026y / 10 / 25) + 2h).kind, shown::twice);
   EXPECT_EQ(berlin.resolve(local_days(2026y / 10 / 25) + 3h).kind, shown::once);
 }
 
-TEST(TimeZone, KnowsHalfAnHourADayThatNeverWasAndOneThatWasTwice) {
+TEST(TimeZone, HandlesAHalfHourChangeASkippedDayAndARepeatedDay) {
   const time_zone lord_howe = zone("Australia/Lord_Howe");
   const auto spring = lord_howe.resolve(local_days(2026y / 10 / 4) + 2h + 15min);
   EXPECT_EQ(spring.kind, shown::never);
@@ -172,13 +174,13 @@ TEST(TimeZone, KnowsHalfAnHourADayThatNeverWasAndOneThatWasTwice) {
   EXPECT_EQ(apia.kind, shown::never);
   EXPECT_EQ(apia.first, sys_days(2011y / 12 / 30) + 10h);
 
-  // Kwajalein lived through the 30th of September 1969 twice.
+  // In Kwajalein 30 September 1969 occurred twice.
   const auto kwajalein = zone("Pacific/Kwajalein").resolve(local_days(1969y / 9 / 30) + 12h);
   EXPECT_EQ(kwajalein.kind, shown::twice);
   EXPECT_EQ(kwajalein.second - kwajalein.first, 23h);
 }
 
-TEST(TimeZone, GoesOnByItsRuleAfterItsTable) {
+TEST(TimeZone, AppliesItsRuleAfterItsTable) {
   const time_zone berlin = zone("Europe/Berlin");
   EXPECT_EQ(berlin.period_at(sys_days(2500y / 7 / 1)).offset.from_utc, 2h);
   EXPECT_EQ(berlin.period_at(sys_days(9999y / 7 / 1)).offset.from_utc, 2h);
@@ -191,7 +193,7 @@ TEST(TimeZone, GoesOnByItsRuleAfterItsTable) {
   EXPECT_EQ(berlin.at({INT64_MAX}).abbreviation, "CET");
 }
 
-// The C library reads the same files with code of its own.
+// The C library reads the same files independently.
 TEST(TimeZone, AgreesWithTheSystemInEveryZone) {
   const char* before = std::getenv("TZ");
   const std::string kept = before == nullptr ? "" : before;
@@ -229,7 +231,7 @@ TEST(TimeZone, AgreesWithTheSystemInEveryZone) {
   std::printf("[   ZONES  ] %zu zones, %zu times compared\n", names.size(), compared);
 }
 
-// Every moment whose clock shows t, by trying every offset that is in use around it.
+// Returns every moment with the local time t, by a search of all offsets in use around it.
 std::set<sys_seconds> moments_by_trial(const time_zone& here, local_seconds t) {
   std::set<seconds> offsets;
   const sys_seconds around(t.time_since_epoch());
@@ -244,7 +246,7 @@ std::set<sys_seconds> moments_by_trial(const time_zone& here, local_seconds t) {
   return found;
 }
 
-TEST(TimeZone, ResolvesAroundEveryChangeAsTryingEveryOffsetDoes) {
+TEST(TimeZone, ResolvesAroundEveryChangeLikeASearchOfAllOffsets) {
   random dice(7);
   std::size_t compared = 0;
   for (const char* name : {"Europe/Berlin", "America/New_York", "Australia/Lord_Howe",
@@ -290,7 +292,7 @@ TEST(TimeZone, PeriodsFollowEachOtherWithoutAGap) {
   }
 }
 
-TEST(TimeZone, RefusesNamesThatAreNone) {
+TEST(TimeZone, RejectsInvalidNames) {
   for (const std::string name : {"", "../x", "Europe/../Europe/Berlin", "/etc/passwd", "Europe/",
                                  "Europe//Berlin", ".", "a b", "Europe/Berlin\n", "zone.tab"}) {
     const auto found = time_zone::find(name, {.folder = system_folder});
@@ -298,24 +300,24 @@ TEST(TimeZone, RefusesNamesThatAreNone) {
     EXPECT_EQ(found.error().code, error_code::invalid);
     EXPECT_NE(found.error().message.find("a name has up to 64 letters"), std::string::npos);
   }
-  EXPECT_EQ(why_not("\x1b[2J\xff"),
+  EXPECT_EQ(message_of("\x1b[2J\xff"),
             "time zone '?[2J?': a name has up to 64 letters, digits, _, - and +, in words with / "
             "between, as in Europe/Berlin");
-  EXPECT_EQ(why_not(std::string(10'000, 'a')).size(), why_not("\x1b").size() + 64 + 3 - 1);
+  EXPECT_EQ(message_of(std::string(10'000, 'a')).size(), message_of("\x1b").size() + 64 + 3 - 1);
 }
 
-TEST(TimeZone, SuggestsTheNameThatWasMeant) {
-  EXPECT_EQ(why_not("europe/berlin"),
-            "time zone 'europe/berlin': there is no such zone; did you mean 'Europe/Berlin'?");
-  EXPECT_NE(why_not("Europe/Berlni").find("'Europe/Berlin'?"), std::string::npos);
-  EXPECT_NE(why_not("Berlin").find("'Europe/Berlin'?"), std::string::npos);
-  EXPECT_EQ(why_not("Mars/Olympus_Mons"),
-            "time zone 'Mars/Olympus_Mons': there is no such zone; names are like Europe/Berlin");
-  EXPECT_EQ(why_not("Europe"),
+TEST(TimeZone, SuggestsASimilarName) {
+  EXPECT_EQ(message_of("europe/berlin"),
+            "time zone 'europe/berlin': unknown zone; did you mean 'Europe/Berlin'?");
+  EXPECT_NE(message_of("Europe/Berlni").find("'Europe/Berlin'?"), std::string::npos);
+  EXPECT_NE(message_of("Berlin").find("'Europe/Berlin'?"), std::string::npos);
+  EXPECT_EQ(message_of("Mars/Olympus_Mons"),
+            "time zone 'Mars/Olympus_Mons': unknown zone; names are like Europe/Berlin");
+  EXPECT_EQ(message_of("Europe"),
             "time zone 'Europe': this is a region; names are like Europe/Berlin");
-  EXPECT_EQ(why_not("Europe/Berlin", {.folder = "/nowhere"}),
-            "time zone 'Europe/Berlin': the folder of time zones '/nowhere' is not there: install "
-            "tzdata, or name the folder by TZDIR");
+  EXPECT_EQ(message_of("Europe/Berlin", {.folder = "/nowhere"}),
+            "time zone 'Europe/Berlin': the folder of time zones '/nowhere' does not exist: "
+            "install tzdata, or set TZDIR to the folder");
 }
 
 TEST(TimeZone, ReadsTheFolderThatTheEnvironmentNames) {
@@ -345,33 +347,32 @@ TEST(TimeZone, ReadsAFileOfVersionOne) {
   EXPECT_EQ(read->at({INT64_MAX}).from_utc, 0s);
 }
 
-TEST(TimeZone, SaysHowAFileIsDamaged) {
-  EXPECT_EQ(made_file{}.why_not(), "");
-  EXPECT_EQ(made_file{.version = '9'}.why_not(), "its version is not known");
-  EXPECT_EQ(made_file{.types = {}}.why_not(), "it must have from 1 to 256 local time types");
-  EXPECT_EQ((made_file{.types = {{100'000, 0, 0}}}.why_not()),
+TEST(TimeZone, DescribesTheDamageOfAFile) {
+  EXPECT_EQ(made_file{}.message_of(), "");
+  EXPECT_EQ(made_file{.version = '9'}.message_of(), "its version is unknown");
+  EXPECT_EQ(made_file{.types = {}}.message_of(), "it must have from 1 to 256 local time types");
+  EXPECT_EQ((made_file{.types = {{100'000, 0, 0}}}.message_of()),
             "an offset from UTC is more than 26 hours");
-  EXPECT_EQ((made_file{.types = {{0, 2, 0}}}.why_not()), "a local time type is not valid");
-  EXPECT_EQ((made_file{.types = {{0, 0, 8}}}.why_not()), "a local time type is not valid");
-  EXPECT_EQ(made_file{.characters = "AAA"}.why_not(), "a local time type is not valid");
-  EXPECT_EQ((made_file{.changes = {{0, 1}}}.why_not()),
-            "a change leads to a type that is not there");
-  EXPECT_EQ((made_file{.changes = {{5, 0}, {5, 0}}}.why_not()),
+  EXPECT_EQ((made_file{.types = {{0, 2, 0}}}.message_of()), "a local time type is not valid");
+  EXPECT_EQ((made_file{.types = {{0, 0, 8}}}.message_of()), "a local time type is not valid");
+  EXPECT_EQ(made_file{.characters = "AAA"}.message_of(), "a local time type is not valid");
+  EXPECT_EQ((made_file{.changes = {{0, 1}}}.message_of()), "a change refers to a missing type");
+  EXPECT_EQ((made_file{.changes = {{5, 0}, {5, 0}}}.message_of()),
             "its changes are not in order of time");
-  EXPECT_EQ(made_file{.leap_seconds = 1}.why_not(),
-            "it counts leap seconds, which UTC here does not");
-  EXPECT_EQ(made_file{.footer = ""}.why_not(), "it has no rule after its table");
-  EXPECT_EQ(made_file{.footer = "\nAAA0"}.why_not(), "it ends inside the rule after its table");
-  EXPECT_EQ(made_file{.footer = "\nAA0\n"}.why_not(),
+  EXPECT_EQ(made_file{.leap_seconds = 1}.message_of(),
+            "it counts leap seconds, which are not supported");
+  EXPECT_EQ(made_file{.footer = ""}.message_of(), "it has no rule after its table");
+  EXPECT_EQ(made_file{.footer = "\nAAA0"}.message_of(), "it ends inside the rule after its table");
+  EXPECT_EQ(made_file{.footer = "\nAA0\n"}.message_of(),
             "the rule after its table is not valid: expected a zone abbreviation of three or more "
             "characters at character 3");
   EXPECT_EQ(time_zone::read("Z", "hello").error().message,
-            "time zone 'Z': its file is damaged: it does not begin as a time zone file");
+            "time zone 'Z': its file is damaged: it has no header of a time zone file");
   EXPECT_NE(time_zone::read("Z", std::string(300'000, 'x')).error().message.find("longer than"),
             std::string::npos);
 }
 
-TEST(TimeZone, RefusesEveryFileThatIsCutShort) {
+TEST(TimeZone, RejectsEveryTruncatedFile) {
   const std::string whole = bytes_of(system_folder / "Europe/Berlin");
   ASSERT_TRUE(time_zone::read("Z", whole));
   for (std::size_t size = 0; size < whole.size(); ++size) {
@@ -379,7 +380,7 @@ TEST(TimeZone, RefusesEveryFileThatIsCutShort) {
   }
 }
 
-TEST(TimeZone, HoldsOutAgainstDamagedBytes) {
+TEST(TimeZone, SurvivesDamagedBytes) {
   const std::string whole = bytes_of(system_folder / "Europe/Berlin");
   random dice(11);
   std::size_t survived = 0;
@@ -426,24 +427,24 @@ TEST(PosixTz, ReadsOffsetsAndNames) {
   EXPECT_EQ(posix_tz::parse("CET-1CEST,M3.5.0,M10.5.0/3")->dst->from_utc, 2h);
 }
 
-TEST(PosixTz, SaysWhatItExpected) {
-  const auto why = [](std::string_view text) {
+TEST(PosixTz, NamesTheExpectedText) {
+  const auto error_message = [](std::string_view text) {
     const auto tz = posix_tz::parse(text);
     return tz ? std::string() : tz.error().message;
   };
-  EXPECT_EQ(why("AAA"), "expected hours from 0 to 24 at character 4");
-  EXPECT_EQ(why("AAA25"), "expected hours from 0 to 24 at character 4");
-  EXPECT_EQ(why("<AAA0"), "expected '>' at character 6");
-  EXPECT_EQ(why("AAA0BBB"), "expected hours from 0 to 24 at character 8");
-  EXPECT_EQ(why("AAA0BBB,"), "expected a day from 0 to 365 at character 9");
-  EXPECT_EQ(why("AAA0BBB,M13.1.0,0"), "expected a month from 1 to 12 at character 10");
-  EXPECT_EQ(why("AAA0BBB,M1.6.0,0"), "expected a week from 1 to 5 at character 12");
-  EXPECT_EQ(why("AAA0BBB,M1.1.7,0"), "expected a weekday from 0 to 6 at character 14");
-  EXPECT_EQ(why("AAA0BBB,J0,0"), "expected a day from 1 to 365 at character 10");
-  EXPECT_EQ(why("AAA0BBB,0/168,0"), "expected hours from 0 to 167 at character 11");
-  EXPECT_EQ(why("AAA0BBB,0,0/1:60"), "expected minutes from 0 to 59 at character 15");
-  EXPECT_EQ(why("AAA0BBB,0,0x"), "expected the end of the rule at character 12");
-  EXPECT_EQ(why(std::string(300, 'A')), "longer than 256 characters");
+  EXPECT_EQ(error_message("AAA"), "expected hours from 0 to 24 at character 4");
+  EXPECT_EQ(error_message("AAA25"), "expected hours from 0 to 24 at character 4");
+  EXPECT_EQ(error_message("<AAA0"), "expected '>' at character 6");
+  EXPECT_EQ(error_message("AAA0BBB"), "expected hours from 0 to 24 at character 8");
+  EXPECT_EQ(error_message("AAA0BBB,"), "expected a day from 0 to 365 at character 9");
+  EXPECT_EQ(error_message("AAA0BBB,M13.1.0,0"), "expected a month from 1 to 12 at character 10");
+  EXPECT_EQ(error_message("AAA0BBB,M1.6.0,0"), "expected a week from 1 to 5 at character 12");
+  EXPECT_EQ(error_message("AAA0BBB,M1.1.7,0"), "expected a weekday from 0 to 6 at character 14");
+  EXPECT_EQ(error_message("AAA0BBB,J0,0"), "expected a day from 1 to 365 at character 10");
+  EXPECT_EQ(error_message("AAA0BBB,0/168,0"), "expected hours from 0 to 167 at character 11");
+  EXPECT_EQ(error_message("AAA0BBB,0,0/1:60"), "expected minutes from 0 to 59 at character 15");
+  EXPECT_EQ(error_message("AAA0BBB,0,0x"), "expected the end of the rule at character 12");
+  EXPECT_EQ(error_message(std::string(300, 'A')), "longer than 256 characters");
 }
 
 TEST(PosixTz, KeepsDaylightSavingTimeThatNeverEnds) {

@@ -41,7 +41,7 @@ void client_memory::account::close() {
   all_.update(*this);
 }
 
-void client_memory::account::hold(const held& now) {
+void client_memory::account::report(const usage& now) {
   const std::uint64_t input = now.input / block_bytes;
   const std::uint64_t output = now.output / block_bytes;
   if (input == input_blocks_ && output == output_blocks_ && now.expected == expected_) return;
@@ -49,8 +49,8 @@ void client_memory::account::hold(const held& now) {
   output_blocks_ = output;
   const std::lock_guard lock(all_.guard_);
   if (!is_open_) return;
-  held_.input = input * block_bytes;
-  held_.output = output * block_bytes;
+  usage_.input = input * block_bytes;
+  usage_.output = output * block_bytes;
   const std::uint64_t expected = all_.expected_.load(relaxed) - expected_ + now.expected;
   all_.expected_.store(expected, relaxed);
   expected_ = now.expected;
@@ -68,7 +68,7 @@ bool client_memory::account::reserve(std::uint64_t bytes) {
   if (linked()) unlink();
   wanted_ = bytes;
   all_.reservers_.push_back(*this);
-  // Its own notice would come too late.
+  // The return value reports the grant, so it needs no notice.
   auto notify = std::exchange(notify_, [](notice) {});
   all_.serve();
   notify_ = std::move(notify);
@@ -93,9 +93,9 @@ void client_memory::account::end_reservation() {
 void client_memory::account::wait(intrusive_list<account>& line) {
   const std::lock_guard lock(all_.guard_);
   if (!is_open_ || linked()) return;
-  // A reservation holder may go on while the budget is exceeded, the others may not.
+  // A reservation holder may continue while the budget is exceeded, the others may not.
   has_reservation() ? line.push_front(*this) : line.push_back(*this);
-  all_.serve();  // the reason may have ended before the lock was taken
+  all_.serve();  // memory may have been freed before the lock was taken
 }
 
 void client_memory::account::pass_on() {
@@ -104,11 +104,11 @@ void client_memory::account::pass_on() {
 }
 
 std::uint64_t client_memory::account::charge() const noexcept {
-  return is_open_ ? fixed_ + std::max(reserved_, held_.input) + held_.output : 0;
+  return is_open_ ? fixed_ + std::max(reserved_, usage_.input) + usage_.output : 0;
 }
 
 std::uint64_t client_memory::account::used() const noexcept {
-  return fixed_ + held_.input + held_.output;
+  return fixed_ + usage_.input + usage_.output;
 }
 
 // ---- client_memory
@@ -118,32 +118,32 @@ bool client_memory::is_wanted() const {
   return !reservers_.empty() || !readers_.empty();
 }
 
-void client_memory::look(time_point now) {
-  if (!is_over()) return;
+void client_memory::enforce(time_point now) {
+  if (!is_exceeded()) return;
   const std::lock_guard lock(guard_);
-  look_locked(now);
+  enforce_locked(now);
 }
 
 bool client_memory::fits(const account& a) const noexcept {
-  if (reservations_ == 0) return !is_over();
+  if (reservations_ == 0) return !is_exceeded();
   if (reserved_bytes_ + a.wanted_ > bytes_max_ / 2) return false;
-  return bytes() + a.wanted_ - std::min(a.wanted_, a.held_.input) <= bytes_max_;
+  return bytes() + a.wanted_ - std::min(a.wanted_, a.usage_.input) <= bytes_max_;
 }
 
 void client_memory::update(account& a) {
-  const bool was_over = is_over();
+  const bool was_over = is_exceeded();
   const std::uint64_t before = std::exchange(a.charged_, a.charge());
   bytes_.store(bytes() - before + a.charged_, relaxed);
-  if (is_over()) {
-    if (a.charged_ > before) look_locked(seam::now());
+  if (is_exceeded()) {
+    if (a.charged_ > before) enforce_locked(seam::now());
   } else if (was_over) {
-    looked_at_ = time_point::min();
+    enforced_at_ = time_point::min();
   }
   serve();
 }
 
-// Notifies one reader and one asker only: each passes it on, so that many that wait do not all
-// wake to find the memory taken by the first.
+// Notifies one reader and one requester only: each calls pass_on, which avoids a thundering herd
+// that finds the memory taken by the first.
 void client_memory::serve() {
   while (!reservers_.empty() && fits(reservers_.front())) {
     account& next = reservers_.pop_front();
@@ -155,22 +155,22 @@ void client_memory::serve() {
     bytes_.store(bytes() - before + next.charged_, relaxed);
     next.notify_(account::notice::proceed);
   }
-  if (!readers_.empty() && !is_over()) readers_.pop_front().notify_(account::notice::proceed);
-  if (!askers_.empty() && askers_.front().may_ask()) {
-    askers_.pop_front().notify_(account::notice::proceed);
+  if (!readers_.empty() && !is_exceeded()) readers_.pop_front().notify_(account::notice::proceed);
+  if (!requesters_.empty() && requesters_.front().may_request()) {
+    requesters_.pop_front().notify_(account::notice::proceed);
   }
 }
 
-// Ignores unused reservations: they are used soon, or lost. A reader that is slow on purpose is
-// never idle, and a connection without buffers does not cause the excess: the order of closing is
-// idle with buffers, busy with buffers, busy with a reservation, and last without buffers.
-void client_memory::look_locked(time_point now) {
-  if (!is_over()) return;
-  const bool is_first = looked_at_ == time_point::min();
-  if (!is_first && now < looked_at_ + look_every) return;
-  looked_at_ = now;
+// Ignores unused reservations: they are used soon, or lost. A client that reads slowly on purpose
+// is never idle, and connections without buffers do not cause the excess. So the order of closing
+// is: idle with buffers, busy with buffers, busy with a reservation, without buffers.
+void client_memory::enforce_locked(time_point now) {
+  if (!is_exceeded()) return;
+  const bool is_first = enforced_at_ == time_point::min();
+  if (!is_first && now < enforced_at_ + enforce_every) return;
+  enforced_at_ = now;
   struct candidate {
-    account* who;
+    account* party;
     int rank;  // smaller is closed first
   };
   std::uint64_t used = 0;
@@ -182,9 +182,9 @@ void client_memory::look_locked(time_point now) {
     used += a->used();
     all.push_back({a, !a->holds_buffers() ? 3 : is_idle ? 0 : a->reserved_ == 0 ? 1 : 2});
   }
-  if (is_first) return;  // how much each moves is known the next time
+  if (is_first) return;  // the traffic of each is known at the next call
   std::ranges::sort(all, [](const candidate& a, const candidate& b) {
-    return a.rank != b.rank ? a.rank < b.rank : a.who->used() > b.who->used();
+    return a.rank != b.rank ? a.rank < b.rank : a.party->used() > b.party->used();
   });
   for (const auto& [a, rank] : all) {
     if (used <= bytes_max_) return;

@@ -25,13 +25,13 @@ std::string hello(std::size_t claimed, std::size_t sent) {
 }
 const std::string change_of_cipher = record(20, "\x01");
 
-bool is_allowed(const std::string& bytes, bool is_old = false) {
+bool is_allowed(const std::string& bytes, bool is_tls12 = false) {
   hello_guard whole;
   hello_guard in_pieces;
-  const bool allowed = whole.allows(bytes, is_old);
+  const bool allowed = whole.allows(bytes, is_tls12);
   bool allowed_in_pieces = true;
   for (const char& c : bytes)
-    allowed_in_pieces = allowed_in_pieces && in_pieces.allows({&c, 1}, is_old);
+    allowed_in_pieces = allowed_in_pieces && in_pieces.allows({&c, 1}, is_tls12);
   EXPECT_EQ(allowed, allowed_in_pieces);
   return allowed;
 }
@@ -62,7 +62,7 @@ TEST(HelloGuard, AllowsOtherMessagesAndEncryptedRecords) {
       << "it is not a ClientHello but encrypted bytes";
 }
 
-TEST(HelloGuard, LooksNoFurtherAfterTheHandshake) {
+TEST(HelloGuard, AllowsEveryByteAfterTheHandshake) {
   hello_guard guard;
   guard.end();
   EXPECT_TRUE(guard.allows(hello(131'000, 100), false));

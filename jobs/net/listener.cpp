@@ -19,15 +19,15 @@ using boost::asio::ip::tcp;
 using boost_error = boost::system::error_code;
 using local = boost::asio::local::stream_protocol;
 
-// After an error of accept that will last a while, such as too many open files.
+// Pause after an accept error that may last, such as too many open files.
 constexpr auto accept_pause = std::chrono::milliseconds(100);
-constexpr std::size_t path_bytes_max = 107;  // of the system
+constexpr std::size_t path_bytes_max = 107;  // sun_path of unix(7), without its terminator
 
-// Whether somebody answers at a socket file.
-bool is_served(boost::asio::io_context& context, const local::endpoint& where) {
+// Returns whether a process accepts connections at a socket file.
+bool is_served(boost::asio::io_context& context, const local::endpoint& endpoint) {
   boost_error ec;
   local::socket probe(context);
-  probe.connect(where, ec);
+  probe.connect(endpoint, ec);
   return !ec;
 }
 
@@ -41,21 +41,22 @@ result<boost::asio::ip::address> parse_address(const std::string& text) {
                "cannot listen on '" + text + "': expected an address such as 127.0.0.1 or ::1"};
 }
 
-listener::listener(std::vector<loop*> loops, taken then, kept_socket kept)
+listener::listener(std::vector<loop*> loops, accept_handler on_accept, kept_socket kept)
     : loops_(std::move(loops)),
-      then_(std::move(then)),
+      on_accept_(std::move(on_accept)),
       kept_(std::move(kept)),
       acceptor_(loops_.front()->context()),
-      again_(loops_.front()->context()) {}
+      retry_timer_(loops_.front()->context()) {}
 
 listener::~listener() {
-  const bool is_kept = kept_.in != nullptr && kept_.in->keeps_file(kept_.name);
+  const bool is_kept = kept_.sockets != nullptr && kept_.sockets->keeps_file(kept_.name);
   if (!path_.empty() && !is_kept) ::unlink(path_.c_str());
 }
 
-result<std::uint16_t> listener::listen(const tcp::endpoint& where) {
-  const std::string place = where.address().to_string() + " port " + std::to_string(where.port());
-  if (auto opened = open(where, place); !opened) return opened.error();
+result<std::uint16_t> listener::listen(const tcp::endpoint& endpoint) {
+  const std::string place =
+      endpoint.address().to_string() + " port " + std::to_string(endpoint.port());
+  if (auto opened = open(endpoint, place); !opened) return opened.error();
   boost_error ec;
   const auto bound = acceptor_.local_endpoint(ec);
   tcp::endpoint as_tcp;
@@ -70,39 +71,41 @@ void_result listener::listen_local(const std::string& path) {
                                           "': the path of a socket has 1 to " +
                                           std::to_string(path_bytes_max) + " bytes"};
   }
-  const local::endpoint where(path);
-  struct stat there {};
-  const bool is_inherited = kept_.in != nullptr && kept_.in->has(kept_.name);
-  if (!is_inherited && ::lstat(path.c_str(), &there) == 0) {
-    if (!S_ISSOCK(there.st_mode)) {
+  const local::endpoint endpoint(path);
+  struct stat file {};
+  const bool is_inherited = kept_.sockets != nullptr && kept_.sockets->has(kept_.name);
+  if (!is_inherited && ::lstat(path.c_str(), &file) == 0) {
+    if (!S_ISSOCK(file.st_mode)) {
       return error{error_code::invalid,
-                   "cannot listen on " + path + ": there is a file, and it is no socket"};
+                   "cannot listen on " + path + ": the file exists and is not a socket"};
     }
-    if (is_served(loops_.front()->context(), where)) {
+    if (is_served(loops_.front()->context(), endpoint)) {
       return error{error_code::unavailable,
-                   "cannot listen on " + path + ": another program does already"};
+                   "cannot listen on " + path + ": another program listens on it"};
     }
     ::unlink(path.c_str());
   }
   const mode_t before = ::umask(0177);
-  auto opened = open(where, path);
+  auto opened = open(endpoint, path);
   ::umask(before);
   if (!opened) return opened.error();
   path_ = path;
   return done{};
 }
 
-void_result listener::open(const protocol::endpoint& where, const std::string& place) {
-  const int inherited = kept_.in != nullptr ? kept_.in->duplicate(kept_.name) : -1;
+void_result listener::open(const protocol::endpoint& endpoint, const std::string& place) {
+  const int inherited = kept_.sockets != nullptr ? kept_.sockets->duplicate(kept_.name) : -1;
   if (inherited < 0) {
-    auto opened = open_new(where, place);
-    if (opened && kept_.in != nullptr) kept_.in->add(kept_.name, acceptor_.native_handle());
+    auto opened = open_new(endpoint, place);
+    if (opened && kept_.sockets != nullptr) {
+      kept_.sockets->add(kept_.name, acceptor_.native_handle());
+    }
     return opened;
   }
   sockaddr_storage bound{};
   socklen_t size = sizeof bound;
   ::getsockname(inherited, reinterpret_cast<sockaddr*>(&bound), &size);
-  const bool is_local = where.protocol().family() == AF_UNIX;
+  const bool is_local = endpoint.protocol().family() == AF_UNIX;
   boost_error ec = boost::asio::error::address_family_not_supported;
   if (is_local == (bound.ss_family == AF_UNIX)) {
     acceptor_.assign(protocol(bound.ss_family, is_local ? 0 : IPPROTO_TCP), inherited, ec);
@@ -113,45 +116,45 @@ void_result listener::open(const protocol::endpoint& where, const std::string& p
                                         "' in place of " + place + ": " + ec.message()};
 }
 
-void_result listener::open_new(const protocol::endpoint& where, const std::string& place) {
+void_result listener::open_new(const protocol::endpoint& endpoint, const std::string& place) {
   boost_error ec;
-  acceptor_.open(where.protocol(), ec);
+  acceptor_.open(endpoint.protocol(), ec);
   if (!ec) acceptor_.set_option(boost::asio::socket_base::reuse_address(true), ec);
-  if (!ec) acceptor_.bind(where, ec);
+  if (!ec) acceptor_.bind(endpoint, ec);
   if (!ec) acceptor_.listen(boost::asio::socket_base::max_listen_connections, ec);
   if (!ec) return done{};
   if (ec == boost::asio::error::address_in_use) {
     return error{error_code::unavailable, "cannot listen on " + place +
-                                              ": another program does already; stop it, or choose "
+                                              ": another program listens on it; stop it, or choose "
                                               "another port"};
   }
   return error{error_code::unavailable, "cannot listen on " + place + ": " + ec.message()};
 }
 
 void listener::accept() {
-  const std::size_t which = next_loop_++ % loops_.size();
+  const std::size_t loop_index = next_loop_++ % loops_.size();
   is_accepting_ = true;
-  acceptor_.async_accept(loops_[which]->context(),
-                         [this, which](const boost_error& ec, stream::socket_type socket) {
+  acceptor_.async_accept(loops_[loop_index]->context(),
+                         [this, loop_index](const boost_error& ec, stream::socket_type socket) {
                            is_accepting_ = false;
-                           if (!ec) then_(std::move(socket), which);
+                           if (!ec) on_accept_(std::move(socket), loop_index);
                            if (!acceptor_.is_open()) return end_if_closed();
                            if (!ec) return accept();
-                           again_.expires_after(accept_pause);
-                           again_.async_wait([this](const boost_error& stopped) {
+                           retry_timer_.expires_after(accept_pause);
+                           retry_timer_.async_wait([this](const boost_error& stopped) {
                              if (!stopped && acceptor_.is_open()) accept();
                            });
                          });
 }
 
-// The handler of an accept that was under way comes after this, and may have a connection: the
-// system had accepted it already.
+// The handler of a pending accept call runs after this, and may receive a connection that the
+// system had accepted already.
 void listener::close() {
   event closed;
   loops_.front()->run_soon([&] {
     boost_error ignored;
     acceptor_.close(ignored);
-    again_.cancel();
+    retry_timer_.cancel();
     closed_ = &closed;
     end_if_closed();
   });

@@ -18,7 +18,7 @@ namespace {
 
 using boost::asio::ip::tcp;
 
-constexpr int first_descriptor = 3;  // of sd_listen_fds(3)
+constexpr int first_descriptor = 3;  // SD_LISTEN_FDS_START of sd_listen_fds(3)
 constexpr int sockets_max = 64;
 constexpr std::string_view own_prefix = "own-";  // in LISTEN_FDNAMES
 // Without FileDescriptorName= systemd names a socket after its unit, or "unknown".
@@ -91,10 +91,10 @@ result<listening_sockets> listening_sockets::inherit(std::string_view unnamed) {
 void_result listening_sockets::add_inherited(int socket, std::string name) {
   const bool is_own = name.starts_with(own_prefix);
   if (is_own) name.erase(0, own_prefix.size());
-  const std::string who = "the socket '" + name + "' (descriptor " + std::to_string(socket) + ")";
+  const std::string label = "the socket '" + name + "' (descriptor " + std::to_string(socket) + ")";
   if (!is_listening(socket)) {
     return error{error_code::invalid,
-                 who + " does not listen; systemd must pass it with ListenStream= and Accept=no"};
+                 label + " does not listen; systemd must pass it with ListenStream= and Accept=no"};
   }
   if (has(name)) {
     return error{error_code::invalid,
@@ -168,13 +168,13 @@ void listening_sockets::close_own() {
 void listening_sockets::pass_on() {
   const int count = static_cast<int>(sockets_.size());
   std::string names;
-  // Out of the way first: one may have a number that another is to get.
+  // Move all out of the target range first: a socket may occupy the number of another.
   for (entry& e : sockets_) {
     const int moved = duplicate_of(e.socket, first_descriptor + count);
     ::close(std::exchange(e.socket, moved));
     names += (names.empty() ? "" : ":") + std::string(e.is_own ? own_prefix : "") + e.name;
   }
-  // Fails before Linux 5.11, where a descriptor that a library left open would be inherited, too.
+  // Fails before Linux 5.11; there, descriptors that libraries left open are inherited, too.
   (void)::close_range(first_descriptor, ~0U, CLOSE_RANGE_CLOEXEC);
   for (int i = 0; i < count; ++i) {
     entry& e = sockets_[static_cast<std::size_t>(i)];

@@ -5,15 +5,15 @@
 //
 // They are inherited from systemd (socket activation) or from the program that this one replaced
 // (`pass_on`, then exec). Both use the same protocol: descriptors from 3 on, counted and named by
-// LISTEN_FDS, LISTEN_FDNAMES and LISTEN_PID. A listener asks for its socket by name, or opens one
-// and adds it here.
+// LISTEN_FDS, LISTEN_FDNAMES and LISTEN_PID. A listener takes its socket by name, or opens one and
+// adds it here.
 //
-// Guarantees: a given socket is closed by the destructor alone, an opened one also by `close_own`.
+// Guarantees: only the destructor closes a socket of systemd; `close_own` closes the others, too.
 // No descriptor is inherited by another program, except through `pass_on`. Not thread-safe.
 // Limits: 64 sockets.
 //
 //     auto sockets = net::listening_sockets::inherit("http");
-//     if (!sockets) return complain(sockets.error());
+//     if (!sockets) return report(sockets.error());
 //     server.listen(&*sockets);
 
 #include <boost/asio/ip/tcp.hpp>
@@ -35,12 +35,12 @@ class listening_sockets {
       : sockets_(std::exchange(other.sockets_, {})), stays_open_(other.stays_open_) {}
   listening_sockets& operator=(listening_sockets&&) = delete;
 
-  // Those of LISTEN_FDS, if LISTEN_PID is this process, and unsets the three variables. A single
-  // socket without a name of its own (systemd names it after its unit) gets `unnamed`. invalid: a
-  // descriptor does not listen, or two have the same name.
+  // Returns the sockets of LISTEN_FDS, if LISTEN_PID is this process, and unsets the three
+  // variables. A single socket without FileDescriptorName= gets the name `unnamed`. Fails with
+  // `invalid` if a descriptor does not listen, or two have the same name.
   static result<listening_sockets> inherit(std::string_view unnamed);
 
-  // A duplicate of the socket of that name, for the caller to accept on and to close; -1: none.
+  // Returns a duplicate of the socket of that name, which the caller owns; -1: no such socket.
   int duplicate(std::string_view name);
   // Adds a duplicate of a socket that the caller has opened.
   void add(std::string_view name, int socket);
@@ -48,16 +48,16 @@ class listening_sockets {
   bool has(std::string_view name) const { return find(name) != nullptr; }
   // Returns whether this program or a predecessor opened the socket of that name.
   bool is_own(std::string_view name) const;
-  // The address of the TCP socket of that name; none: no such socket.
+  // Returns the address of the TCP socket of that name; none: no such socket.
   std::optional<boost::asio::ip::tcp::endpoint> tcp_address(std::string_view name) const;
-  // Whether the file of a unix socket of that name is still needed when its listener has ended.
+  // Returns whether the file of that unix socket is still needed after its listener was destroyed.
   bool keeps_file(std::string_view name) const;
   // Closes inherited sockets that no listener uses. Returns their names.
   std::vector<std::string> close_unused();
 
-  // For the end of a server. `stay_open`: a successor inherits all sockets. `close_own`: no
-  // successor; closes the sockets that were opened here, so that clients are refused at once, and
-  // not those of systemd.
+  // One of the two is called when a server stops. `stay_open`: a successor inherits all sockets.
+  // `close_own`: there is no successor; closes the sockets that this program or a predecessor
+  // opened, so that clients are refused at once, and keeps those of systemd.
   void stay_open() { stays_open_ = true; }
   void close_own();
   // Prepares this process for exec: the next program inherits these sockets, and no other

@@ -14,10 +14,10 @@ namespace {
 
 int listening_socket() {
   const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in to{};
-  to.sin_family = AF_INET;
-  to.sin_addr.s_addr = ::htonl(INADDR_LOOPBACK);
-  EXPECT_EQ(::bind(socket, reinterpret_cast<const sockaddr*>(&to), sizeof to), 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = ::htonl(INADDR_LOOPBACK);
+  EXPECT_EQ(::bind(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
   EXPECT_EQ(::listen(socket, 8), 0);
   return socket;
 }
@@ -48,7 +48,7 @@ TEST_F(ListeningSockets, OfAnotherProcessAreNotInherited) {
   EXPECT_FALSE(is_set("LISTEN_PID") || is_set("LISTEN_FDS") || is_set("LISTEN_FDNAMES"));
 }
 
-TEST_F(ListeningSockets, ThatAreTooManyAreRefused) {
+TEST_F(ListeningSockets, BeyondTheLimitAreRefused) {
   ::setenv("LISTEN_PID", std::to_string(::getpid()).c_str(), 1);
   ::setenv("LISTEN_FDS", "1000", 1);
   const auto all = listening_sockets::inherit("http");
@@ -57,7 +57,7 @@ TEST_F(ListeningSockets, ThatAreTooManyAreRefused) {
   EXPECT_NE(all.error().message.find("LISTEN_FDS=1000"), std::string::npos);
 }
 
-TEST_F(ListeningSockets, OpenUntilTheirServerEndsForGood) {
+TEST_F(ListeningSockets, StayOpenUntilCloseOwn) {
   listening_sockets all;
   const int opened = listening_socket();
   all.add("http", opened);

@@ -11,7 +11,7 @@
 namespace sluice::jobs::net {
 namespace {
 
-// A turn ends also where there is always more to run.
+// Ends a turn although more handlers are ready.
 constexpr int handlers_a_turn = 64;
 
 }  // namespace
@@ -19,12 +19,12 @@ constexpr int handlers_a_turn = 64;
 loop::loop(std::string thread_name)
     : thread_name_(std::move(thread_name)),
       context_(std::make_shared<boost::asio::io_context>(1)),
-      keep_(context_->get_executor()),
+      work_guard_(context_->get_executor()),
       timer_(*context_) {}
 
 loop::~loop() {
   check(!thread_.joinable() || ended_.is_set(), "sluice::jobs::net::loop",
-        "to be stopped before its end");
+        "begin_stop and has_ended before destruction");
   if (thread_.joinable()) thread_.join();
 }
 
@@ -35,26 +35,26 @@ void loop::start() {
 void loop::run() noexcept {
   seam::name_thread(thread_name_);
   while (context_->run_one() != 0) {
-    bool idles = false;
+    bool is_idle = false;
     for (;;) {
-      if (idles) seam::yield();  // those that are waited for may want this very core
+      if (is_idle) seam::yield();  // the threads that it waits for may need this core
       const int ran = run_ready();
-      const turn then = end_turn();
-      if (!then.again && !then.ran) break;
-      idles = ran == 0 && !then.ran;
+      const turn t = end_turn();
+      if (!t.again && !t.ran) break;
+      is_idle = ran == 0 && !t.ran;
     }
   }
   ended_.set();
 }
 
-thread_local const loop* loop::ends_turn_ = nullptr;
+thread_local const loop* loop::ending_turn_ = nullptr;
 
-// What it posts runs right after it: nobody is woken for that, and no socket is looked at first.
+// Work that turn_end_ posts runs right after it: no wake-up, and no poll of the sockets before it.
 loop::turn loop::end_turn() {
   if (!turn_end_) return {};
-  ends_turn_ = this;
+  ending_turn_ = this;
   const bool again = turn_end_(run_posted_);
-  ends_turn_ = nullptr;
+  ending_turn_ = nullptr;
   return {again, drain_inbox()};
 }
 
@@ -65,14 +65,14 @@ int loop::run_ready() {
 }
 
 void loop::post(work& item) noexcept {
-  const auto context = ends_turn_ == this ? nullptr : context_;
+  const auto context = ending_turn_ == this ? nullptr : context_;
   bool first = false;
   {
     const std::lock_guard hold(inbox_guard_);
     first = inbox_.empty();
     inbox_.push_back(item);
   }
-  // Whoever finds it empty wakes the loop, for all that come until it looks.
+  // The poster that finds the inbox empty wakes the loop, for all posted until it is drained.
   if (first && context) boost::asio::post(*context, [this] { (void)drain_inbox(); });
 }
 
@@ -84,18 +84,18 @@ void loop::run_soon(std::function<void()> f) {
 }
 
 bool loop::drain_inbox() {
-  intrusive_list<work> batch;
+  intrusive_list<work> items;
   {
     const std::lock_guard hold(inbox_guard_);
     while (!inbox_.empty()) {
       work& item = inbox_.front();
       item.unlink();
-      batch.push_back(item);
+      items.push_back(item);
     }
   }
-  if (batch.empty()) return false;
-  while (!batch.empty()) {
-    work& item = batch.front();
+  if (items.empty()) return false;
+  while (!items.empty()) {
+    work& item = items.front();
     item.unlink();
     item.run();
   }
@@ -114,7 +114,7 @@ void loop::touch(peer& c) {
 
 void loop::pump_touched() {
   if (std::exchange(pumping_, true)) return;
-  // What one does may touch another.
+  // `pump` may touch further peers.
   for (std::size_t i = 0; i < touched_.size(); ++i) {
     const std::shared_ptr<peer> c = std::move(touched_[i]);
     c->pump();
@@ -123,17 +123,17 @@ void loop::pump_touched() {
   pumping_ = false;
 }
 
-void loop::watch(time_point when) {
-  if (when >= timer_at_) return;
-  timer_at_ = when;
-  timer_.expires_at(when);
+void loop::watch(time_point deadline) {
+  if (deadline >= timer_at_) return;
+  timer_at_ = deadline;
+  timer_.expires_at(deadline);
   timer_.async_wait([this](const boost::system::error_code& ec) {
     if (!ec) on_timer();
   });
 }
 
-// Few deadlines ever come: a connection only notes when its own is, and all are looked at when the
-// earliest may have come. That is one timer for thousands of connections, set once in a while.
+// Few deadlines ever expire: a connection only stores its own, and all are checked when the
+// earliest may have passed. One timer, set rarely, serves thousands of connections.
 void loop::on_timer() {
   timer_at_ = time_point::max();
   const time_point now = seam::now();
@@ -149,7 +149,7 @@ void loop::on_timer() {
   for (const auto& c : late) c->on_deadline();
   pump_touched();
   if (next != time_point::max()) watch(next);
-  end_if_over();
+  end_if_finished();
 }
 
 void loop::begin_stop() {
@@ -169,11 +169,11 @@ void loop::cut() {
   });
 }
 
-void loop::end_if_over() {
-  if (!stopping_ || over_ || !peers_.empty() || calls_ > 0) return;
-  over_ = true;
+void loop::end_if_finished() {
+  if (!stopping_ || has_finished_ || !peers_.empty() || calls_ > 0) return;
+  has_finished_ = true;
   timer_.cancel();
-  keep_.reset();
+  work_guard_.reset();
 }
 
 }  // namespace sluice::jobs::net

@@ -1,10 +1,10 @@
 #pragma once
 
-// One thread that serves its share of a server's connections: it runs what becomes ready, and is
-// woken once for all that a commit of the engine has finished.
+// The event loop of a share of a server's connections, on one thread: runs ready handlers, and
+// wakes once for all results of an engine commit.
 //
-// An executor, so that the engine's futures come back to it without allocating. Everything but
-// `post` and the calls that say so belongs to the loop's own thread.
+// It is an executor, so continuations of the engine's futures run on it without an allocation.
+// Threads: the loop's own, except the functions marked "Any thread".
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -22,7 +22,7 @@
 
 namespace sluice::jobs::net {
 
-// One client of a loop. All of it on the loop's thread.
+// A client connection of a loop. All functions run on the loop's thread.
 class peer : public std::enable_shared_from_this<peer> {
  public:
   virtual ~peer() = default;
@@ -30,7 +30,7 @@ class peer : public std::enable_shared_from_this<peer> {
   // Called by the loop after `touch`.
   virtual void pump() = 0;
   virtual void on_deadline() = 0;
-  // Answers what is under way, then closes.
+  // Replies to the requests in progress, then closes.
   virtual void finish_up() = 0;
   virtual void close() = 0;
 
@@ -49,21 +49,22 @@ class loop : public executor {
   explicit loop(std::string thread_name);
   virtual ~loop();
 
-  // Called on the loop's thread whenever it has run what was ready; while it says true, again as
-  // soon as the loop has looked for more. It may call `between` to have what it has posted so far
-  // run at once. Before `start`.
-  using turn_end = std::function<bool(const std::function<void()>& between)>;
+  // Sets a function that the loop calls on its thread after it ran the ready handlers. While it
+  // returns true, the loop polls without blocking and calls it again. It may call `run_posted` to
+  // run the work posted so far. Must be called before `start`.
+  using turn_end = std::function<bool(const std::function<void()>& run_posted)>;
   void at_turn_end(turn_end f) { turn_end_ = std::move(f); }
 
   // Any thread.
   void start();
   void post(work& item) noexcept override;
   void run_soon(std::function<void()> f);
-  // Answers what is under way, then ends; `cut` at once.
+  // begin_stop calls `finish_up` of all peers, cut their `close`. The loop ends when no peer and no
+  // engine call is left.
   void begin_stop();
   void cut();
-  bool has_ended(const wait_limits& limits) { return bool(ended_.wait_within(limits)); }
-  // Both for all of them: what is left at the limit is cut off.
+  bool has_ended(const wait_limits& limits) { return bool(ended_.wait(limits)); }
+  // Stops all loops: begin_stop, then `cut` for the loops that still run at the limit.
   template <class Loops>
   static void stop_all(const Loops& loops, const wait_limits& limits);
 
@@ -71,19 +72,20 @@ class loop : public executor {
   bool is_stopping() const noexcept { return stopping_; }
 
   void add(std::shared_ptr<peer> p);
-  // False: it was not there.
+  // Returns false if the peer was not added, or was removed before.
   bool remove(peer& p) { return peers_.erase(&p) != 0; }
-  // It has something to write or to read, at the end of what runs now.
+  // Schedules `pump` for the end of the current handler.
   void touch(peer& p);
-  // At the end of a handler.
+  // Must be called at the end of a handler.
   void run_touched() {
     pump_touched();
-    end_if_over();
+    end_if_finished();
   }
+  // Count the pending engine calls.
   void call_begins() noexcept { ++calls_; }
   void call_ended() noexcept { --calls_; }
-  // `when` is the earliest time at which a peer wants to hear of its deadline.
-  void watch(time_point when);
+  // Checks the deadlines of all peers at `deadline` at the latest.
+  void watch(time_point deadline);
 
   char* read_buffer() noexcept { return read_buffer_.get(); }
 
@@ -95,30 +97,30 @@ class loop : public executor {
     bool ran = false;
   };
   turn end_turn();
-  bool drain_inbox();  // false: there was nothing
+  bool drain_inbox();  // returns false if it was empty
   void pump_touched();
   void on_timer();
-  void end_if_over();
+  void end_if_finished();
 
   const std::string thread_name_;
   turn_end turn_end_;
   const std::function<void()> run_posted_ = [this] { (void)drain_inbox(); };
-  // Shared with who posts: what is posted may let all of this end before that returns.
+  // Shared with `post`: posted work may end and destroy the loop before `post` returns.
   const std::shared_ptr<boost::asio::io_context> context_;
-  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> keep_;
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_guard_;
   boost::asio::steady_timer timer_;
   time_point timer_at_ = time_point::max();
 
   std::unordered_map<peer*, std::shared_ptr<peer>> peers_;
   std::vector<std::shared_ptr<peer>> touched_;
   bool pumping_ = false;
-  std::uint64_t calls_ = 0;  // of the engine, that have not come back
+  std::uint64_t calls_ = 0;  // pending calls of the engine
   bool stopping_ = false;
-  bool over_ = false;
+  bool has_finished_ = false;
 
   std::unique_ptr<char[]> read_buffer_ = std::make_unique<char[]>(read_bytes);
 
-  static thread_local const loop* ends_turn_;  // the one whose turn_end_ this thread is in
+  static thread_local const loop* ending_turn_;  // the loop whose turn_end_ this thread runs
   spin_lock inbox_guard_;
   intrusive_list<work> inbox_;  // protected by inbox_guard_
 
@@ -134,7 +136,7 @@ void loop::stop_all(const Loops& loops, const wait_limits& limits) {
     for (const auto& other : loops) other->cut();
     break;
   }
-  // What the engine is committing comes back to the loops, whoever is still there to hear it.
+  // A loop ends only after all its engine calls were completed, even if their clients are gone.
   for (const auto& l : loops) (void)l->has_ended({});
 }
 

@@ -15,12 +15,12 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A loop whose next turn ends with what a test says.
+// A loop whose next turn ends with the function that a test sets.
 class loop_test : public ::testing::Test {
  protected:
   loop_test() {
-    loop_.at_turn_end([this](const std::function<void()>& between) {
-      between_ = between;
+    loop_.at_turn_end([this](const std::function<void()>& run_posted) {
+      run_posted_ = run_posted;
       if (auto act = std::exchange(at_end_, nullptr)) act();
       return false;
     });
@@ -35,15 +35,16 @@ class loop_test : public ::testing::Test {
     loop_.run_soon([this, act = std::move(act)]() mutable { at_end_ = std::move(act); });
   }
   void post(std::function<void()> f) { ASSERT_TRUE(loop_.submit(std::move(f))); }
-  static void expect_soon(event& what) { EXPECT_TRUE(what.try_wait_for(20s)); }
+  static void expect_soon(event& e) { EXPECT_TRUE(e.wait(20s)); }
 
   event done_;
   loop loop_{"test"};
-  std::function<void()> at_end_;  // on the loop's thread, as is the other
-  std::function<void()> between_;
+  // Used on the loop's thread only.
+  std::function<void()> at_end_;
+  std::function<void()> run_posted_;
 };
 
-TEST_F(loop_test, WhatTheEndOfATurnPostsRunsBeforeAllElse) {
+TEST_F(loop_test, WorkPostedByTheEndOfATurnRunsFirst) {
   std::string order;
   end_next_turn_with([&] {
     loop_.run_soon([&] {
@@ -56,14 +57,14 @@ TEST_F(loop_test, WhatTheEndOfATurnPostsRunsBeforeAllElse) {
   EXPECT_EQ(order, "posted later");
 }
 
-TEST_F(loop_test, WhatTheEndOfATurnHasPostedRunsInBetweenWhereThatIsAskedFor) {
+TEST_F(loop_test, TheEndOfATurnCanRunWorkThatItPosted) {
   std::string order;
   end_next_turn_with([&] {
     post([&] {
       order += "first ";
       post([&] { order += "then"; });
     });
-    between_();
+    run_posted_();
     order += "between ";
     post([&] { done_.set(); });
   });
@@ -71,13 +72,13 @@ TEST_F(loop_test, WhatTheEndOfATurnHasPostedRunsInBetweenWhereThatIsAskedFor) {
   EXPECT_EQ(order, "first between then");
 }
 
-// What is posted may call the engine again, whose changes the end of a turn commits.
-TEST_F(loop_test, ATurnEndsAgainAfterWhatItsEndHasPosted) {
+// Posted work may call the engine again; the end of a turn commits those changes.
+TEST_F(loop_test, ATurnEndsAgainAfterWorkThatItsEndPosted) {
   end_next_turn_with([&] { post([&] { at_end_ = [&] { done_.set(); }; }); });
   expect_soon(done_);
 }
 
-TEST_F(loop_test, OthersMayPostWhileATurnEnds) {
+TEST_F(loop_test, OtherThreadsMayPostWhileATurnEnds) {
   end_next_turn_with([&] {
     post([] {});
     seam::thread other([&] { post([&] { done_.set(); }); });

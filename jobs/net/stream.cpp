@@ -37,9 +37,9 @@ struct wire_end_calls {
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) BIO_set_retry_write(b);
     return static_cast<int>(n);
   }
-  static long control(BIO* b, int what, long, void*) {
-    if (what == BIO_CTRL_EOF) return of(b).ended ? 1 : 0;
-    return what == BIO_CTRL_FLUSH ? 1 : 0;
+  static long control(BIO* b, int command, long, void*) {
+    if (command == BIO_CTRL_EOF) return of(b).ended ? 1 : 0;
+    return command == BIO_CTRL_FLUSH ? 1 : 0;
   }
   static const BIO_METHOD* method() {
     static const BIO_METHOD* const made = [] {
@@ -67,7 +67,7 @@ int as_int(std::size_t size) {
 stream::stream(socket_type socket, std::shared_ptr<const tls_context> tls)
     : socket_(std::move(socket)), wire_{.socket = socket_.native_handle()} {
   if (tls == nullptr) return;
-  ssl_.reset(SSL_new(tls->get()));  // which keeps the context
+  ssl_.reset(SSL_new(tls->get()));  // holds a reference to the context
   BIO* const bio = BIO_new(wire_end_calls::method());
   check(ssl_ != nullptr && bio != nullptr, "sluice::jobs::net::stream", "memory");
   wire_.ssl = ssl_.get();
@@ -78,13 +78,13 @@ stream::stream(socket_type socket, std::shared_ptr<const tls_context> tls)
 }
 
 stream::step stream::handshake() {
-  if (!began_) {
+  if (!saw_first_byte_) {
     char first = 0;
     const auto n = ::recv(wire_.socket, &first, 1, MSG_PEEK);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return step::wants_read;
     if (n <= 0) return step::failed;
-    began_ = true;
-    // A method; TLS begins with the byte 22.
+    saw_first_byte_ = true;
+    // An HTTP method; TLS begins with the byte 22.
     if (first >= 'A' && first <= 'Z') return step::plain_text;
   }
   ERR_clear_error();
@@ -127,11 +127,11 @@ std::size_t stream::read_tls(char* into, std::size_t size, error_code& ec) {
         ec = asio_error::connection_reset;
     }
     if (total == 0) return 0;
-    // What was read comes first; the end is found again by the next read.
+    // Return the bytes first; the next read finds the end again.
     has_more_ = ec != asio_error::would_block;
     break;
   }
-  // A buffer that is full may have left some of a record behind, of which the socket knows nothing.
+  // If the buffer is full, OpenSSL may hold the rest of a record, which the socket does not show.
   if (total == size) has_more_ = SSL_pending(ssl_.get()) > 0;
   ec = {};
   return total;
@@ -144,7 +144,7 @@ std::size_t stream::write_tls(const char* from, std::size_t size, error_code& ec
     ec = {};
     return static_cast<std::size_t>(n);
   }
-  // Never because it must read first: nothing is negotiated anew.
+  // WANT_READ is impossible: renegotiation is disabled.
   ec = SSL_get_error(ssl_.get(), n) == SSL_ERROR_WANT_WRITE
            ? error_code(asio_error::would_block)
            : error_code(asio_error::connection_reset);
@@ -156,9 +156,9 @@ bool stream::has_ended() const noexcept {
   return ::poll(&end, 1, 0) == 1;
 }
 
-void stream::notice_loss() {
+void stream::detect_peer_loss() {
   const auto set = [this](int level, int option, int value) {
-    // Where it cannot be had, such as on a socket of this machine, it is not needed.
+    // Fails on unix sockets, which do not need it.
     (void)::setsockopt(socket_.native_handle(), level, option, &value, sizeof value);
   };
   set(SOL_SOCKET, SO_KEEPALIVE, 1);
@@ -181,7 +181,7 @@ std::string stream::peer_address() const {
 void stream::shutdown_send(error_code& ec) {
   if (ssl_ != nullptr) {
     ERR_clear_error();
-    SSL_shutdown(ssl_.get());  // says goodbye if there is room for it
+    SSL_shutdown(ssl_.get());  // sends close_notify if the send buffer has space
   }
   socket_.shutdown(socket_type::shutdown_send, ec);
 }

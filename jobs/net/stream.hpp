@@ -1,9 +1,9 @@
 #pragma once
 
-// A client's socket, plain or with TLS on it, for one that reads and writes without waiting.
+// A client's non-blocking socket, plain or with TLS.
 //
-// The plain path is the socket's own calls behind one comparison. With TLS, reads take as many
-// records as fit the buffer. Errors are the socket's: would_block, eof, anything else.
+// Without TLS, a call is the socket's own plus one comparison. With TLS, a read takes as many
+// records as fit into the buffer. Errors are would_block, eof, or any other of the socket.
 
 #include <openssl/ssl.h>
 
@@ -21,7 +21,7 @@ namespace sluice::jobs::net {
 class stream {
  public:
   using error_code = boost::system::error_code;
-  using socket_type = boost::asio::generic::stream_protocol::socket;  // TCP, or of this machine
+  using socket_type = boost::asio::generic::stream_protocol::socket;  // TCP or unix
   enum class step : std::uint8_t { done, wants_read, wants_write, plain_text, failed };
 
   // `tls` null: plain.
@@ -32,10 +32,10 @@ class stream {
   socket_type& socket() noexcept { return socket_; }
   bool is_secure() const noexcept { return ssl_ != nullptr; }
 
-  // The next step of the beginning of TLS. plain_text: the client speaks without it; nothing
-  // of what it said was taken.
+  // Continues the TLS handshake. Returns plain_text if the client does not use TLS; its bytes are
+  // still unread.
   step handshake();
-  // From here on without TLS.
+  // Continues without TLS.
   void become_plain() noexcept { ssl_.reset(); }
 
   std::size_t read_some(char* into, std::size_t size, error_code& ec) {
@@ -46,21 +46,24 @@ class stream {
     if (ssl_ != nullptr) return write_tls(from, size, ec);
     return socket_.write_some(boost::asio::buffer(from, size), ec);
   }
-  // There is something to read, whatever the socket says.
+  // Returns whether a read would return bytes or an end even if the socket is not readable: TLS has
+  // buffered them.
   bool has_more() const noexcept { return has_more_; }
-  // The last read has to wait until the socket can be written to.
+  // Returns whether the last read must be repeated when the socket is writable.
   bool read_wants_write() const noexcept { return read_wants_write_; }
 
-  // The client has sent its last byte, also if there are bytes before it to read. A system call.
+  // Returns whether the client has closed its direction, even if unread bytes are left. Costs a
+  // system call.
   bool has_ended() const noexcept;
 
-  // Finds out within about a minute that the other machine is gone, although nothing is sent.
-  void notice_loss();
+  // Enables keepalive: the connection fails within about a minute if the other machine is lost,
+  // even if nothing is sent.
+  void detect_peer_loss();
 
-  // Who is at the other end: an address, or "local"; empty: it has gone.
+  // Returns the client's IP address, or "local" for a unix socket; empty: no longer connected.
   std::string peer_address() const;
 
-  // Nothing more is sent.
+  // Closes the direction to the client.
   void shutdown_send(error_code& ec);
   void close();
 
@@ -68,7 +71,7 @@ class stream {
   struct freer {
     void operator()(SSL* s) const noexcept { SSL_free(s); }
   };
-  // What OpenSSL reads and writes through. Not its own kind for sockets: that one raises SIGPIPE.
+  // The state of the BIO below OpenSSL. OpenSSL's own socket BIO would raise SIGPIPE.
   struct wire_end {
     int socket = -1;
     bool ended = false;
@@ -87,7 +90,7 @@ class stream {
   socket_type socket_;
   wire_end wire_;
   std::unique_ptr<SSL, freer> ssl_;
-  bool began_ = false;  // the first byte was looked at
+  bool saw_first_byte_ = false;
   bool has_more_ = false;
   bool read_wants_write_ = false;
 };

@@ -21,13 +21,13 @@ int option_of(stream& s, int level, int option) {
   return value;
 }
 
-TEST(Stream, NoticesWithinAMinuteThatTheOtherMachineIsGone) {
+TEST(Stream, DetectsTheLossOfThePeerWithinAMinute) {
   boost::asio::io_context context;
   tcp::acceptor listens(context, {boost::asio::ip::address_v4::loopback(), 0});
   tcp::socket other(context);
   other.connect(listens.local_endpoint());
   stream here(listens.accept(), nullptr);
-  here.notice_loss();
+  here.detect_peer_loss();
   EXPECT_EQ(option_of(here, SOL_SOCKET, SO_KEEPALIVE), 1);
   const int first = option_of(here, IPPROTO_TCP, TCP_KEEPIDLE);
   const int between = option_of(here, IPPROTO_TCP, TCP_KEEPINTVL);
@@ -36,7 +36,7 @@ TEST(Stream, NoticesWithinAMinuteThatTheOtherMachineIsGone) {
   EXPECT_LE(option_of(here, IPPROTO_TCP, TCP_USER_TIMEOUT), 60'000);
 }
 
-TEST(Stream, KnowsWhoIsAtTheOtherEnd) {
+TEST(Stream, ReturnsTheAddressOfItsPeer) {
   boost::asio::io_context context;
   tcp::acceptor listens(context, {boost::asio::ip::address_v4::loopback(), 0});
   tcp::socket other(context);
@@ -47,9 +47,9 @@ TEST(Stream, KnowsWhoIsAtTheOtherEnd) {
   boost::asio::local::stream_protocol::socket one(context);
   boost::asio::local::stream_protocol::socket two(context);
   boost::asio::local::connect_pair(one, two);
-  stream of_this_machine(std::move(one), nullptr);
-  of_this_machine.notice_loss();
-  EXPECT_EQ(of_this_machine.peer_address(), "local");
+  stream over_unix(std::move(one), nullptr);
+  over_unix.detect_peer_loss();
+  EXPECT_EQ(over_unix.peer_address(), "local");
 }
 
 }  // namespace

@@ -16,39 +16,40 @@
 namespace sluice::jobs::net {
 namespace {
 
-// Of TLS 1.2; those of 1.3 are all good.
+// For TLS 1.2; all ciphers of TLS 1.3 are acceptable.
 constexpr const char* ciphers = "ECDHE+AESGCM:ECDHE+CHACHA20";
-// As ALPN has it: each with its length before it.
+// In the format of ALPN: each name has its length before it.
 constexpr std::array<unsigned char, 9> http_1_1 = {8, 'h', 't', 't', 'p', '/', '1', '.', '1'};
 
-error wrong(std::string_view what, const std::string& file, std::string_view why) {
+error unusable(std::string_view role, const std::string& file, std::string_view reason) {
   return {error_code::invalid,
-          "the " + std::string(what) + " in " + file + " cannot be used: " + std::string(why)};
+          "the " + std::string(role) + " in " + file + " cannot be used: " + std::string(reason)};
 }
 
 std::string openssl_reason() {
   const unsigned long code = ERR_peek_last_error();
   const char* const text = ERR_reason_error_string(code);
   ERR_clear_error();
-  return text != nullptr ? text : "it is not in the form that is expected (PEM)";
+  return text != nullptr ? text : "it is not in PEM format";
 }
 
-// OpenSSL would only say that there is no start line.
-void_result check_readable(std::string_view what, const std::string& file) {
+// Checked here for a clear message: OpenSSL would only report "no start line".
+void_result check_readable(std::string_view role, const std::string& file) {
   const int opened = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
-  if (opened < 0) return wrong(what, file, std::strerror(errno));
+  if (opened < 0) return unusable(role, file, std::strerror(errno));
   struct stat found {};
   const bool is_file = ::fstat(opened, &found) == 0 && S_ISREG(found.st_mode);
   ::close(opened);
-  if (!is_file) return wrong(what, file, "it is no file");
-  if (what == "key" && (found.st_mode & 07U) != 0) {
-    return wrong(what, file, "everybody on this machine can read it; run: chmod o-rwx " + file);
+  if (!is_file) return unusable(role, file, "it is not a regular file");
+  if (role == "key" && (found.st_mode & 07U) != 0) {
+    return unusable(role, file,
+                    "every user of this machine has access to it; run: chmod o-rwx " + file);
   }
   return done{};
 }
 
 int no_password(char*, int, int, void*) {
-  return 0;  // never asks on the terminal
+  return 0;  // never prompts on the terminal
 }
 
 int choose_protocol(SSL*, const unsigned char** out, unsigned char* out_size,
@@ -76,16 +77,16 @@ std::string subject_of(X509* certificate) {
 
 result<std::shared_ptr<const tls_context>> tls_context::load(const tls_files& files,
                                                              unix_time now) {
-  if (auto there = check_readable("certificate", files.certificate); !there) return there.error();
-  if (auto there = check_readable("key", files.key); !there) return there.error();
+  if (auto found = check_readable("certificate", files.certificate); !found) return found.error();
+  if (auto found = check_readable("key", files.key); !found) return found.error();
   ERR_clear_error();
-  auto made = std::make_shared<tls_context>();
-  made->context_.reset(SSL_CTX_new(TLS_server_method()));
-  SSL_CTX* const c = made->context_.get();
+  auto loaded = std::make_shared<tls_context>();
+  loaded->context_.reset(SSL_CTX_new(TLS_server_method()));
+  SSL_CTX* const c = loaded->context_.get();
   if (c == nullptr) return error{error_code::io_error, "TLS cannot be used: " + openssl_reason()};
   SSL_CTX_set_min_proto_version(c, TLS1_2_VERSION);
   SSL_CTX_set_cipher_list(c, ciphers);
-  // A client that closes without a word has closed: HTTP says itself how long a message is.
+  // A close without close_notify is an end, not an error: HTTP messages carry their own length.
   SSL_CTX_set_options(c, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_NO_TICKET |
                              SSL_OP_IGNORE_UNEXPECTED_EOF);
   SSL_CTX_set_num_tickets(c, 0);
@@ -95,20 +96,21 @@ result<std::shared_ptr<const tls_context>> tls_context::load(const tls_files& fi
   SSL_CTX_set_alpn_select_cb(c, choose_protocol, nullptr);
   SSL_CTX_set_default_passwd_cb(c, no_password);
   if (SSL_CTX_use_certificate_chain_file(c, files.certificate.c_str()) != 1) {
-    return wrong("certificate", files.certificate, openssl_reason());
+    return unusable("certificate", files.certificate, openssl_reason());
   }
   if (SSL_CTX_use_PrivateKey_file(c, files.key.c_str(), SSL_FILETYPE_PEM) != 1) {
-    return wrong("key", files.key, openssl_reason());
+    return unusable("key", files.key, openssl_reason());
   }
   if (SSL_CTX_check_private_key(c) != 1) {
-    return wrong("key", files.key, "it does not belong to the certificate in " + files.certificate);
+    return unusable("key", files.key,
+                    "it does not belong to the certificate in " + files.certificate);
   }
   X509* const certificate = SSL_CTX_get0_certificate(c);
-  made->certificate_.subject = subject_of(certificate);
-  made->certificate_.valid_until = time_of(X509_get0_notAfter(certificate));
-  made->certificate_.is_over =
-      now > made->certificate_.valid_until || now < time_of(X509_get0_notBefore(certificate));
-  return std::shared_ptr<const tls_context>(std::move(made));
+  loaded->certificate_.subject = subject_of(certificate);
+  loaded->certificate_.valid_until = time_of(X509_get0_notAfter(certificate));
+  loaded->certificate_.is_outside_validity =
+      now > loaded->certificate_.valid_until || now < time_of(X509_get0_notBefore(certificate));
+  return std::shared_ptr<const tls_context>(std::move(loaded));
 }
 
 }  // namespace sluice::jobs::net

@@ -1,9 +1,9 @@
 #pragma once
 
-// A certificate with its key, ready to serve connections: TLS 1.2 and 1.3, forward secrecy only.
+// The TLS settings of a server: certificate and key; TLS 1.2 and 1.3; forward secrecy only.
 //
-// Each connection keeps the context that it began with, so that a new certificate changes nothing
-// for those that are open.
+// Each connection keeps the context that it began with, so a new certificate applies to new
+// connections only.
 
 #include <openssl/ssl.h>
 
@@ -16,7 +16,7 @@ namespace sluice::jobs::net {
 
 class tls_context {
  public:
-  // invalid: names the file and what is wrong with it.
+  // Loads the files. Fails with `invalid`; the message names the file and the reason.
   static result<std::shared_ptr<const tls_context>> load(const tls_files& files, unix_time now);
 
   SSL_CTX* get() const noexcept { return context_.get(); }

@@ -1,6 +1,6 @@
 #pragma once
 
-// What a server is told to show of itself over TLS, and what that says.
+// The certificate of a server: its files, and the facts that are reported about it.
 
 #include <string>
 
@@ -8,17 +8,17 @@
 
 namespace sluice::jobs {
 
-// PEM files: the certificate with those that it was signed with behind it, and its key.
+// PEM files: the certificate followed by its chain, and the private key.
 struct tls_files {
   std::string certificate{};
   std::string key{};
 };
 
-// What a server shows to its clients.
+// The certificate that a server presents to its clients.
 struct tls_certificate {
   std::string subject{};
   unix_time valid_until{};
-  bool is_over = false;  // or not valid yet: clients that look will refuse it
+  bool is_outside_validity = false;  // expired or not valid yet: clients that verify it refuse it
 };
 
 }  // namespace sluice::jobs

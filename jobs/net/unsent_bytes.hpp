@@ -1,13 +1,13 @@
 #pragma once
 
-// The replies of a connection that were not sent yet, in order.
+// The unsent bytes of a connection's replies.
 //
-// Guarantees: bytes leave in the order in which they came; those that are next stay the same until
-// they are taken, as TLS wants it. Places count from the beginning of the connection.
-// Cost: a byte is moved about twice, however it is taken. Memory: some times what is unsent, or
-// bytes_kept; never what was sent before.
+// Guarantees: FIFO. `next` returns the same bytes until they are taken, as SSL_write requires for a
+// retry. Offsets count from the beginning of the connection.
+// Cost: a byte is moved about twice, for any sizes of `take`. Memory: a small multiple of the
+// unsent bytes, or bytes_kept; bytes that were sent are freed.
 //
-//     out.append(answer);
+//     out.append(reply);
 //     out.take(write(out.next()));
 
 #include <cstddef>
@@ -20,11 +20,11 @@ namespace sluice::jobs::net {
 
 class unsent_bytes {
  public:
-  // So much memory may be kept while nothing is unsent.
+  // Memory that may be kept while nothing is unsent.
   static constexpr std::size_t bytes_kept = std::size_t{16} << 10;
 
   void append(std::string_view more) { bytes_ += more; }
-  // Takes the memory of a long reply instead of copying it, if nothing is before it.
+  // Takes over the memory of a long reply instead of copying it, if there are no bytes before it.
   void adopt(std::string&& more) {
     if (!empty() || more.size() <= bytes_kept) return append(more);
     begin_ += taken_;
@@ -32,7 +32,7 @@ class unsent_bytes {
     bytes_ = std::move(more);
   }
   std::string_view next() const noexcept { return std::string_view(bytes_).substr(taken_); }
-  // So many of the next were sent.
+  // Removes the next `n` bytes, which were sent.
   void take(std::size_t n) {
     taken_ += n;
     if (taken_ < bytes_.size() && (taken_ <= bytes_kept || taken_ < size())) return;
@@ -47,14 +47,14 @@ class unsent_bytes {
 
   bool empty() const noexcept { return taken_ == bytes_.size(); }
   std::size_t size() const noexcept { return bytes_.size() - taken_; }
-  std::uint64_t begin_place() const noexcept { return begin_ + taken_; }
-  std::uint64_t end_place() const noexcept { return begin_ + bytes_.size(); }
+  std::uint64_t begin_offset() const noexcept { return begin_ + taken_; }
+  std::uint64_t end_offset() const noexcept { return begin_ + bytes_.size(); }
   std::size_t memory() const noexcept { return bytes_.capacity(); }
 
  private:
   std::string bytes_;
-  std::size_t taken_ = 0;    // of bytes_
-  std::uint64_t begin_ = 0;  // the place of bytes_
+  std::size_t taken_ = 0;    // bytes of bytes_
+  std::uint64_t begin_ = 0;  // the offset of bytes_
 };
 
 }  // namespace sluice::jobs::net

@@ -12,27 +12,27 @@ std::string part(std::size_t number) {
   return std::to_string(number) + std::string(1000, static_cast<char>('a' + number % 26));
 }
 
-TEST(UnsentBytes, LeaveInOrderAndKeepTheirPlaces) {
+TEST(UnsentBytes, LeaveInOrderAndKeepTheirOffsets) {
   unsent_bytes out;
-  std::string said;
+  std::string appended;
   std::string taken;
   for (std::size_t i = 0; i < 3000; ++i) {
     out.append(part(i));
-    said += part(i);
-    // Now ahead by a lot, now by little, now by nothing.
+    appended += part(i);
+    // The backlog is large, small or empty in turn.
     const std::size_t n = std::min(out.size(), i % 700 == 699 ? out.size() : i * 37 % 2000);
     taken += out.next().substr(0, n);
     out.take(n);
-    ASSERT_EQ(out.begin_place(), taken.size());
-    ASSERT_EQ(out.end_place(), said.size());
-    ASSERT_EQ(out.size(), said.size() - taken.size());
-    ASSERT_EQ(out.empty(), said.size() == taken.size());
+    ASSERT_EQ(out.begin_offset(), taken.size());
+    ASSERT_EQ(out.end_offset(), appended.size());
+    ASSERT_EQ(out.size(), appended.size() - taken.size());
+    ASSERT_EQ(out.empty(), appended.size() == taken.size());
   }
   taken += out.next();
-  EXPECT_EQ(taken, said);
+  EXPECT_EQ(taken, appended);
 }
 
-TEST(UnsentBytes, TakeNoMemoryForWhatWasSentFromAClientThatIsAlwaysBehind) {
+TEST(UnsentBytes, FreeSentBytesOfAClientThatIsAlwaysBehind) {
   unsent_bytes out;
   out.append(std::string(1000, 'x'));
   std::size_t most = 0;
@@ -54,15 +54,15 @@ TEST(UnsentBytes, TakeTheMemoryOfALongReply) {
   const char* const at = large.data();
   out.adopt(std::move(large));
   EXPECT_EQ(out.next().data(), at);
-  EXPECT_EQ(out.begin_place(), 2U);
-  EXPECT_EQ(out.end_place(), 2U + (1U << 20U));
+  EXPECT_EQ(out.begin_offset(), 2U);
+  EXPECT_EQ(out.end_offset(), 2U + (1U << 20U));
   std::string more(1 << 20, 'y');
   out.adopt(std::move(more));
   EXPECT_EQ(out.size(), 2U << 20U);
   EXPECT_EQ(out.next().back(), 'y');
 }
 
-TEST(UnsentBytes, KeepLittleMemoryAfterALongAnswer) {
+TEST(UnsentBytes, KeepLittleMemoryAfterALongReply) {
   unsent_bytes out;
   out.append(std::string(std::size_t{8} << 20, 'x'));
   out.take((std::size_t{8} << 20) - 10);

@@ -6,8 +6,8 @@
 namespace sluice::jobs::protocol {
 namespace {
 
-// A page can choose another method only for its own origin. Its request line is recognized by its
-// end, or else its Host header is.
+// A page can use another method only for its own origin. That request line is recognized by its
+// end, or the request by its Host header.
 constexpr std::array<std::string_view, 7> methods = {"GET",     "POST",   "PUT",  "HEAD",
                                                      "OPTIONS", "DELETE", "PATCH"};
 constexpr std::string_view host_header = "host:";

@@ -9,17 +9,17 @@ line_cut cut_line(std::string_view in, std::size_t bytes_max, std::size_t search
   const std::size_t end = in.substr(0, bytes_max).find('\n', searched);
   if (end != std::string_view::npos) {
     const bool has_cr = end > 0 && in[end - 1] == '\r';
-    return {line_cut::what::line, in.substr(0, end - (has_cr ? 1 : 0)), end + 1};
+    return {line_cut::kind::line, in.substr(0, end - (has_cr ? 1 : 0)), end + 1};
   }
   if (in.size() < bytes_max) return {};
   const std::size_t later = in.find('\n', bytes_max);
-  return {line_cut::what::too_long, {}, later == std::string_view::npos ? in.size() : later + 1};
+  return {line_cut::kind::too_long, {}, later == std::string_view::npos ? in.size() : later + 1};
 }
 
 bulk_cut cut_bulk(std::string_view in, std::size_t bytes) {
   if (in.size() < bytes + 2) return {};
   const bool is_ended = in[bytes] == '\r' && in[bytes + 1] == '\n';
-  return {is_ended ? bulk_cut::what::whole : bulk_cut::what::unended, in.substr(0, bytes),
+  return {is_ended ? bulk_cut::kind::whole : bulk_cut::kind::unended, in.substr(0, bytes),
           bytes + 2};
 }
 

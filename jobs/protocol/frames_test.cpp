@@ -5,8 +5,8 @@
 namespace sluice::jobs::protocol::frames_test {
 namespace {
 
-using is_line = line_cut::what;
-using is_bulk = bulk_cut::what;
+using is_line = line_cut::kind;
+using is_bulk = bulk_cut::kind;
 
 TEST(Frames, ALineEndsWithLfAndACrBeforeItIsNotPartOfIt) {
   const line_cut with_cr = cut_line("stats\r\nmore", 100);
@@ -26,8 +26,8 @@ TEST(Frames, ALineWithoutItsEndIsIncomplete) {
   EXPECT_EQ(cut_line("123456789", 10).is, is_line::incomplete);
 }
 
-TEST(Frames, WhatWasSearchedIsNotSearchedAgain) {
-  // A line end that a call before did not see: it can only be found by looking again.
+TEST(Frames, SearchedBytesAreNotSearchedAgain) {
+  // A line end in the searched bytes is not found: they are not searched again.
   EXPECT_EQ(cut_line("a\nbc", 10, 3).is, is_line::incomplete);
   const line_cut found = cut_line("abc\r\nd", 10, 4);
   EXPECT_EQ(found.text, "abc");
@@ -40,13 +40,13 @@ TEST(Frames, TheEndOfALineCountsAgainstItsBound) {
   EXPECT_EQ(cut_line("123456789\r\n", 10).is, is_line::too_long);
 }
 
-TEST(Frames, ALineThatIsTooLongIsUsedUpToItsEndIfThatHasCome) {
+TEST(Frames, ATooLongLineIsUsedUpToItsEndIfPresent) {
   EXPECT_EQ(cut_line("1234567890", 10).used, 10U);
   EXPECT_EQ(cut_line("1234567890123", 10).used, 13U);
   EXPECT_EQ(cut_line("1234567890123\nput", 10).used, 14U);
 }
 
-TEST(Frames, ABulkIsSoManyBytesAndThenCrLf) {
+TEST(Frames, ABulkIsACountOfBytesAndThenCrLf) {
   const bulk_cut whole = cut_bulk("a\r\nb\r\nrest", 4);
   EXPECT_EQ(whole.is, is_bulk::whole);
   EXPECT_EQ(whole.bytes, "a\r\nb");
@@ -66,7 +66,7 @@ TEST(Frames, WordsAreCutAtOneSpace) {
   EXPECT_EQ(cut_word(line), "");
 }
 
-TEST(Frames, ANumberIsDigitsAloneUpToItsBound) {
+TEST(Frames, ANumberIsDigitsOnlyUpToItsBound) {
   EXPECT_EQ(parse_number("0"), 0U);
   EXPECT_EQ(parse_number("007"), 7U);
   EXPECT_EQ(parse_number("18446744073709551615"), UINT64_MAX);
@@ -77,7 +77,7 @@ TEST(Frames, ANumberIsDigitsAloneUpToItsBound) {
   }
 }
 
-TEST(Frames, RepliesAreAsRedisWritesThem) {
+TEST(Frames, RepliesHaveTheFormatOfRedis) {
   std::string out;
   resp::ok(out);
   resp::simple(out, "HI");
@@ -88,7 +88,7 @@ TEST(Frames, RepliesAreAsRedisWritesThem) {
   EXPECT_EQ(out, "+OK\r\n+HI\r\n-ERR no such queue\r\n$4\r\na\r\nb\r\n$0\r\n\r\n$-1\r\n");
 }
 
-TEST(Frames, NothingThatIsSaidInOneLineCanEndIt) {
+TEST(Frames, TheTextOfAOneLineReplyCannotEndIt) {
   std::string out;
   resp::failed(out, "ERR", "bad\r\n+OK\n\x7f");
   EXPECT_EQ(out, "-ERR bad  +OK  \r\n");

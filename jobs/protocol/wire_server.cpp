@@ -26,8 +26,8 @@ class wire_server::impl {
   wire_counts counts() const;
 
  private:
-  result<std::uint16_t> listen(const listen_place& where);
-  void take(net::stream::socket_type socket, std::size_t which, bool is_local);
+  result<std::uint16_t> listen(const listen_place& place);
+  void take(net::stream::socket_type socket, std::size_t loop_index, bool is_local);
   void refuse(net::stream::socket_type socket);
 
   wire_state state_;
@@ -41,7 +41,7 @@ class wire_server::impl {
 
 result<std::vector<std::uint16_t>> wire_server::impl::start(make_session make,
                                                             turn_end at_turn_end) {
-  check(loops_.empty(), "sluice::jobs::protocol::wire_server", "to be started once");
+  check(loops_.empty(), "sluice::jobs::protocol::wire_server", "one call of start");
   make_ = std::move(make);
   if (state_.options.tls) {
     if (auto loaded = reload_tls(); !loaded) return loaded.error();
@@ -66,36 +66,37 @@ result<std::vector<std::uint16_t>> wire_server::impl::start(make_session make,
   return ports;
 }
 
-result<std::uint16_t> wire_server::impl::listen(const listen_place& where) {
+result<std::uint16_t> wire_server::impl::listen(const listen_place& place) {
   std::vector<net::loop*> loops;
   for (const auto& l : loops_) loops.push_back(l.get());
-  const bool is_local = !where.unix_path.empty();
+  const bool is_local = !place.unix_path.empty();
   auto& made = *listeners_.emplace_back(std::make_unique<net::listener>(
       std::move(loops),
-      [this, is_local](net::stream::socket_type socket, std::size_t which) {
-        take(std::move(socket), which, is_local);
+      [this, is_local](net::stream::socket_type socket, std::size_t loop_index) {
+        take(std::move(socket), loop_index, is_local);
       },
-      net::kept_socket{state_.options.sockets, where.name}));
+      net::kept_socket{state_.options.sockets, place.name}));
   if (is_local) {
-    if (auto listens = made.listen_local(where.unix_path); !listens) return listens.error();
+    if (auto listens = made.listen_local(place.unix_path); !listens) return listens.error();
     return std::uint16_t{0};
   }
-  const auto address = net::parse_address(where.address);
+  const auto address = net::parse_address(place.address);
   if (!address) return address.error();
   if (!address->is_loopback() && !state_.options.open_to_all) {
     return error{error_code::invalid,
-                 "cannot listen on " + where.address +
-                     ", where other machines reach it: " + state_.options.how_to_open};
+                 "cannot listen on " + place.address +
+                     ", an address beyond loopback: " + state_.options.how_to_open};
   }
-  return made.listen({*address, where.port});
+  return made.listen({*address, place.port});
 }
 
-void wire_server::impl::take(net::stream::socket_type socket, std::size_t which, bool is_local) {
+void wire_server::impl::take(net::stream::socket_type socket, std::size_t loop_index,
+                             bool is_local) {
   if (state_.open.load(relaxed) >= state_.options.connections_max) {
     state_.refused.fetch_add(1, relaxed);
     return refuse(std::move(socket));
   }
-  net::loop& home = *loops_[which];
+  net::loop& home = *loops_[loop_index];
   auto made = std::make_shared<connection>(state_, home, std::move(socket),
                                            is_local ? nullptr : *tls_.load());
   state_.accepted.fetch_add(1, relaxed);
@@ -106,12 +107,12 @@ void wire_server::impl::take(net::stream::socket_type socket, std::size_t which,
   });
 }
 
-// Said if the client's buffer takes it, which of one that is new it does.
+// Best effort: the send buffer of a new connection is empty, so the write does not block.
 void wire_server::impl::refuse(net::stream::socket_type socket) {
-  if (state_.options.one_too_many.empty() || *tls_.load() != nullptr) return;
+  if (state_.options.refusal.empty() || *tls_.load() != nullptr) return;
   boost::system::error_code ignored;
   socket.non_blocking(true, ignored);
-  socket.write_some(boost::asio::buffer(state_.options.one_too_many), ignored);
+  socket.write_some(boost::asio::buffer(state_.options.refusal), ignored);
 }
 
 void wire_server::impl::stop(const wait_limits& limits) {
@@ -119,12 +120,13 @@ void wire_server::impl::stop(const wait_limits& limits) {
   if (std::exchange(stopped_, true) || loops_.empty()) return;
   for (const auto& l : listeners_) l->close();
   net::loop::stop_all(loops_, limits);
-  listeners_.clear();  // and their socket files
+  listeners_.clear();  // removes their socket files
 }
 
 result<tls_certificate> wire_server::impl::reload_tls() {
   if (!state_.options.tls) {
-    return error{error_code::invalid, "there is no certificate to load: this server has no TLS"};
+    return error{error_code::invalid,
+                 "cannot reload the certificate: this server does not use TLS"};
   }
   auto loaded = net::tls_context::load(*state_.options.tls, real_time().now());
   if (!loaded) return loaded.error();

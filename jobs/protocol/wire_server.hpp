@@ -1,17 +1,18 @@
 #pragma once
 
-// Listens for a line protocol and keeps its connections: TCP, TLS, or a socket of this machine.
+// A server for a line protocol, over TCP, TLS or a unix socket.
 //
-// Guarantees: any thread may call anything. Each connection is on one loop, and has one session
-// (session.hpp) from its beginning to its end. Whatever a client sends or does not read ends at
-// most its own connection, and takes no more than the bounds below. Backpressure: a connection that
-// has `replies_max` open, or `unsent_bytes_max` unread by its client, is not read until that is
-// better; so TCP slows the sender. Who may come: beyond loopback it listens only if it is told so,
-// see `open_to_all`. The engine that the sessions use must outlive `stop`. Cost: a thread for each
-// loop; idle, no CPU.
+// Guarantees: any thread may call any function. Each connection belongs to one loop, and has one
+// session (session.hpp) for its lifetime. A client can end at most its own connection, and uses no
+// more than the limits below.
+// Backpressure: a connection with `replies_max` open replies, or with `unsent_bytes_max` unread
+// bytes, is not read until there is capacity, so TCP slows the sender.
+// Access: listens beyond loopback only with `open_to_all`.
+// The engine that the sessions use must outlive `stop`.
+// Cost: a thread for each loop; no CPU while idle.
 //
 //     wire_server server({.listen = {{.port = 11300}}, .name = "beanstalk"});
-//     auto where = server.start([&](client& to) { return std::make_unique<my_session>(to); });
+//     auto ports = server.start([&](client& c) { return std::make_unique<my_session>(c); });
 
 #include <cstdint>
 #include <functional>
@@ -29,49 +30,49 @@
 namespace sluice::jobs::net {
 class client_memory;
 class listening_sockets;
-}
+}  // namespace sluice::jobs::net
 
 namespace sluice::jobs::protocol {
 
 struct listen_place {
   std::string address = "127.0.0.1";
-  std::uint16_t port = 0;   // zero: any that is free
-  std::string unix_path{};  // not empty: a socket of this machine there, instead of TCP
-  std::string name{};       // of its socket, in wire_server_options::sockets
+  std::uint16_t port = 0;   // zero: any free port
+  std::string unix_path{};  // not empty: a unix socket at this path instead of TCP
+  std::string name{};       // name of its socket in wire_server_options::sockets
 };
 
 struct wire_server_options {
   std::vector<listen_place> listen{{}};
-  // A socket that is named there like a place is used for it; its address must be that of the
-  // place. Null: sockets end with the server.
+  // A place uses the socket of its name in here; the addresses must be equal. Null: sockets end
+  // with the server.
   net::listening_sockets* sockets = nullptr;
   std::string name = "wire";  // of its threads: sluice-NAME-1
   std::size_t threads = 1;
-  std::optional<tls_files> tls{};  // for TCP; sockets of this machine need none
-  // Beyond loopback. The error that refuses it says `how_to_open`.
+  std::optional<tls_files> tls{};  // for TCP; not used for unix sockets
+  // Allows addresses beyond loopback. The error without it ends with `how_to_open`.
   bool open_to_all = false;
   std::string how_to_open{};
 
   std::size_t connections_max = 10'000;
-  std::string one_too_many{};               // said to those beyond, before they are closed
-  std::size_t replies_max = 1024;           // of one connection, open at a time
-  std::size_t command_bytes_max = 4 << 20;  // what a session may need to see at once
-  std::size_t unsent_bytes_max = std::size_t{1} << 20;  // replies made that a client has not read
+  std::string refusal{};                    // sent to connections beyond the limit before the close
+  std::size_t replies_max = 1024;           // open at a time, per connection
+  std::size_t command_bytes_max = 4 << 20;  // limit of session::needs
+  std::size_t unsent_bytes_max = std::size_t{1} << 20;  // replies that a client has not read
   // The memory budget of all connections; servers may share one. Null: a budget of its own.
   std::shared_ptr<net::client_memory> memory{};
-  milliseconds idle_time{0};          // without a byte and with no reply open; zero: any time
-  milliseconds greeting_time{2000};   // for TLS; and for a session that says so (client::wake_at)
+  milliseconds idle_time{0};          // without input and open replies; zero: no limit
+  milliseconds greeting_time{2000};   // for the TLS handshake
   milliseconds command_time{60'000};  // from the first byte of a command to its last
   // Minimum bytes per second after the first second, for a connection with a reservation while
-  // others wait.
+  // other connections wait.
   std::size_t command_rate = std::size_t{256} << 10;
-  milliseconds send_time{60'000};  // for what is unsent to move at all
+  milliseconds send_time{60'000};  // without progress in writing
 };
 
 struct wire_counts {
   std::uint64_t open = 0;      // connections now
   std::uint64_t accepted = 0;  // since the start
-  std::uint64_t refused = 0;   // one too many
+  std::uint64_t refused = 0;   // beyond the limit
   std::uint64_t timeouts = 0;
   std::uint64_t bytes_in = 0, bytes_out = 0;
 };
@@ -79,22 +80,23 @@ struct wire_counts {
 class wire_server {
  public:
   using options = wire_server_options;
-  using make_session = std::function<std::unique_ptr<session>(client& to)>;
+  using make_session = std::function<std::unique_ptr<session>(client& peer)>;
 
   explicit wire_server(options o);
   wire_server(const wire_server&) = delete;
   wire_server& operator=(const wire_server&) = delete;
-  ~wire_server();  // as stop()
+  ~wire_server();  // calls stop()
 
-  // Once. The ports in the order of options::listen (zero: not TCP), or why it cannot listen.
-  // `at_turn_end` is called on each loop's thread whenever it has run what was ready: engine::help.
-  using turn_end = std::function<bool(const std::function<void()>& between)>;
+  // Listens, and returns the ports in the order of options::listen (zero: not TCP). Called once.
+  // `at_turn_end` is called on each loop's thread after it ran the ready handlers:
+  // engine::commit_here.
+  using turn_end = std::function<bool(const std::function<void()>& run_posted)>;
   result<std::vector<std::uint16_t>> start(make_session make, turn_end at_turn_end = {});
-  // Takes no connections any more, tells every session (session::finish_up), writes what is open,
-  // closes; what is left at the limit is cut off.
+  // Stops accepting, calls session::finish_up of every session, writes the open replies, and
+  // closes; at the limit, closes all that are left.
   void stop(const wait_limits& limits = {});
 
-  // Loads the certificate again, for connections from now on.
+  // Loads the certificate again, for new connections.
   result<tls_certificate> reload_tls();
   wire_counts counts() const;
 

@@ -58,17 +58,17 @@ class audit_log::impl {
   const std::string file_;
   log_options form_;
   mutex guard_;
-  file_ptr stream_;  // protected by guard_, as is the next
+  file_ptr stream_;  // protected by guard_, like lines_
   std::optional<event_log> lines_;
 };
 
 result<std::unique_ptr<audit_log>> audit_log::open(std::string file, log_options form) {
-  auto it = std::make_unique<impl>(std::move(file), form);
-  if (auto opened = it->open(); !opened) return opened.error();
-  return std::unique_ptr<audit_log>(new audit_log(std::move(it)));
+  auto p = std::make_unique<impl>(std::move(file), form);
+  if (auto opened = p->open(); !opened) return opened.error();
+  return std::unique_ptr<audit_log>(new audit_log(std::move(p)));
 }
 
-audit_log::audit_log(std::unique_ptr<impl> it) : impl_(std::move(it)) {}
+audit_log::audit_log(std::unique_ptr<impl> p) : impl_(std::move(p)) {}
 audit_log::~audit_log() = default;
 
 void audit_log::write(const audit_line& line) {

@@ -1,11 +1,11 @@
 #pragma once
 
-// Who changed what: one line for every administrative act, also for those that were refused.
+// Writes one line for every administrative act, including rejected ones: who did what.
 //
-// The lines go where the log goes, marked `audit`, or to a file of their own, whatever the level of
-// the log. They have ids of tokens, addresses and paths in them, and never a secret.
+// Lines go to the log, marked `audit`, or to a separate file, independent of the log level. They
+// contain token ids, addresses and paths, and never a secret.
 //
-// Guarantees: any thread may call anything. A line is written as a whole, at the end of the file.
+// Guarantees: all functions may be called from any thread. Each line is appended with one write.
 //
 //     audit.write({.who = "k3v9x0aq", .from = "10.0.0.7", .act = "POST /v1/queues/mail/purge",
 //                  .outcome = "200"});
@@ -29,19 +29,19 @@ struct audit_line {
 
 class audit_log {
  public:
-  // `file` empty: standard error. io_error names the file.
+  // An empty `file` is standard error. Fails with `io_error` and the file's name.
   static result<std::unique_ptr<audit_log>> open(std::string file, log_options form);
   ~audit_log();
   audit_log(const audit_log&) = delete;
   audit_log& operator=(const audit_log&) = delete;
 
   void write(const audit_line& line);
-  // Opens the file anew, after it was moved away. An error, and it goes on with the old one.
+  // Opens the file again after it was moved away. On failure the old file stays in use.
   void_result reopen();
 
  private:
   class impl;
-  explicit audit_log(std::unique_ptr<impl> it);
+  explicit audit_log(std::unique_ptr<impl> p);
   std::unique_ptr<impl> impl_;
 };
 

@@ -1,4 +1,4 @@
-// Audit lines, and the file that they go to.
+// Audit lines and their file.
 #include "jobs/server/audit_log.hpp"
 #include "sluice/base/testing/temporary_folder.hpp"
 
@@ -17,7 +17,7 @@ std::string text_of(const std::string& file) {
   return out.str();
 }
 
-TEST(AuditLog, WritesALineForAnActWhateverTheLevelOfTheLog) {
+TEST(AuditLog, WritesALineForAnActAtAnyLogLevel) {
   const sluice::testing::temporary_folder folder;
   const std::string file = folder.file("audit");
   auto audit = audit_log::open(file, {.level = log_level::off}).value();
@@ -36,7 +36,7 @@ TEST(AuditLog, WritesJsonWhenTheLogDoes) {
             std::string::npos);
 }
 
-TEST(AuditLog, GoesOnAtTheEndOfItsFile) {
+TEST(AuditLog, AppendsToItsFile) {
   const sluice::testing::temporary_folder folder;
   const std::string file = folder.file("audit");
   for (const char* act : {"one", "two"}) {
@@ -47,7 +47,7 @@ TEST(AuditLog, GoesOnAtTheEndOfItsFile) {
   EXPECT_NE(text.find("act=two"), std::string::npos);
 }
 
-TEST(AuditLog, OpensItsFileAnewAfterItWasMovedAway) {
+TEST(AuditLog, ReopensItsFileAfterItWasMovedAway) {
   const sluice::testing::temporary_folder folder;
   const std::string file = folder.file("audit");
   auto audit = audit_log::open(file, {}).value();

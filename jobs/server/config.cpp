@@ -21,7 +21,7 @@ namespace detail {
 
 std::string_view nearest(std::string_view key, const std::vector<std::string_view>& known) {
   std::string_view best;
-  std::size_t least = 3;  // so many typing mistakes are not one word any more
+  std::size_t least = 3;  // edit distances from here on are not similar
   for (const std::string_view name : known) {
     const std::size_t d = json::json_reader::distance(key, name);
     if (d < least && d < name.size()) {
@@ -35,11 +35,11 @@ std::string_view nearest(std::string_view key, const std::vector<std::string_vie
 void config_problems::add_unknown(const toml_value& at, std::string_view table,
                                   std::string_view key,
                                   const std::vector<std::string_view>& known) {
-  std::string sentence = ": there is no such key";
+  std::string sentence = ": unknown key";
   if (const auto like = nearest(key, known); !like.empty()) {
     sentence += "; did you mean " + std::string(like) + "?";
   } else {
-    sentence += "; there are ";
+    sentence += "; known keys: ";
     for (const std::string_view name : known) {
       sentence += (name == known.front() ? "" : ", ") + std::string(name);
     }
@@ -79,11 +79,11 @@ std::string_view table_of(std::string_view key) {
   return dot == std::string_view::npos ? std::string_view() : key.substr(0, dot);
 }
 
-result<std::string> read_text(const std::string& file, std::string_view what) {
+result<std::string> read_text(const std::string& file, std::string_view role) {
   const int opened = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
   const auto cannot = [&](int why) {
     return error{why == ENOENT ? error_code::not_found : error_code::io_error,
-                 "cannot read the " + std::string(what) + " " + file + ": " + std::strerror(why)};
+                 "cannot read the " + std::string(role) + " " + file + ": " + std::strerror(why)};
   };
   if (opened < 0) return cannot(errno);
   std::string text;
@@ -98,13 +98,14 @@ result<std::string> read_text(const std::string& file, std::string_view what) {
   return text;
 }
 
-// A secret in a file of its own, which only this user may read.
-result<std::string> read_secret_file(const std::string& file, std::string_view what) {
+// Reads a secret from a file, which must be private.
+result<std::string> read_secret_file(const std::string& file, std::string_view role) {
   struct stat found {};
   if (::stat(file.c_str(), &found) == 0 && (found.st_mode & 077U) != 0) {
-    return error{error_code::invalid, "others can read " + file + "; run: chmod 600 " + file};
+    return error{error_code::invalid,
+                 "other users have access to " + file + "; run: chmod 600 " + file};
   }
-  auto text = read_text(file, what);
+  auto text = read_text(file, role);
   if (!text) return text.error();
   while (text->ends_with('\n') || text->ends_with('\r')) text->pop_back();
   return text;
@@ -113,28 +114,28 @@ result<std::string> read_secret_file(const std::string& file, std::string_view w
 // ---- the file
 
 bool has_type(const config_key& key, const toml_value& value) {
-  switch (key.what) {
+  switch (key.type) {
     case kind::flag:
-      return value.what == type::boolean;
+      return value.kind == type::boolean;
     case kind::count:
-      return value.what == type::whole;
+      return value.kind == type::whole;
     case kind::size:
     case kind::duration:
-      return value.what == type::string || value.what == type::whole;
+      return value.kind == type::string || value.kind == type::whole;
     case kind::list:
-      return value.what == type::array && std::ranges::all_of(value.items, [](const toml_value& i) {
-               return i.what == type::string;
+      return value.kind == type::array && std::ranges::all_of(value.items, [](const toml_value& i) {
+               return i.kind == type::string;
              });
     case kind::text:
     case kind::path:
     case kind::custom:
       break;
   }
-  return value.what == type::string;
+  return value.kind == type::string;
 }
 
 std::string_view type_wanted(const config_key& key) {
-  switch (key.what) {
+  switch (key.type) {
     case kind::flag:
       return "true or false";
     case kind::count:
@@ -179,7 +180,7 @@ class file_reader {
       } else if (key == "delivery.secret_file") {
         read_secret(value);
       } else if (path.empty() && is_table(name)) {
-        if (value.what == type::table) {
+        if (value.kind == type::table) {
           read_table(value, key);
         } else {
           problems_.add(value, "", name, ": expected a table, as in [" + name + "]");
@@ -215,9 +216,9 @@ class file_reader {
                            ": expected " + std::string(type_wanted(key)) + ", found " +
                                std::string(value.type_name()));
     }
-    if (key.what == kind::list) return read_items(key, value);
+    if (key.type == kind::list) return read_items(key, value);
     std::string text = value.text;
-    if (key.what == kind::path) text = from_folder(text);
+    if (key.type == kind::path) text = from_folder(text);
     if (auto set = set_from_text(into_.options, key, text); !set) {
       return problems_.add(value, table_of(key.name), last_word(key.name), set.error().message);
     }
@@ -244,7 +245,7 @@ class file_reader {
   }
 
   void read_secret(const toml_value& value) {
-    if (value.what != type::string) {
+    if (value.kind != type::string) {
       return problems_.add(value, "delivery", "secret_file", ": expected a string");
     }
     const std::string file = from_folder(value.text);
@@ -255,7 +256,7 @@ class file_reader {
     const config_key& key = *find_config_key("delivery.secret");
     if (!into_.options.delivery.secret.empty()) {
       return problems_.add(value, "delivery", "secret_file",
-                           ": there is a secret already; which of them?");
+                           ": set either delivery.secret or delivery.secret_file, not both");
     }
     if (auto set = set_from_text(into_.options, key, *text); !set) {
       return problems_.add(value, "delivery", "secret_file", set.error().message);
@@ -281,7 +282,7 @@ class file_reader {
   config_problems problems_;
 };
 
-// ---- all of it
+// ---- the other sources
 
 const char* variable_of(const config_sources& sources, const std::string& name) {
   const char* const value =
@@ -297,15 +298,15 @@ const std::string* flag_of(const config_sources& sources, std::string_view key) 
   return last;
 }
 
-// The file that is to be read; empty: none.
+// Returns the file to read; empty: none.
 std::string file_of(const config_sources& sources) {
   if (!sources.file.empty()) return sources.file;
   if (const char* named = variable_of(sources, "SLUICE_CONFIG")) return named;
   std::string data = server_options{}.data;
   if (const char* set = variable_of(sources, "SLUICE_DATA")) data = set;
   if (const std::string* set = flag_of(sources, "data")) data = *set;
-  std::string usual = (fs::path(data) / "sluice.toml").string();
-  return ::access(usual.c_str(), F_OK) == 0 ? usual : "";
+  std::string fallback = (fs::path(data) / "sluice.toml").string();
+  return ::access(fallback.c_str(), F_OK) == 0 ? fallback : "";
 }
 
 void apply_others(configuration& c, const config_sources& sources, std::string& wrong) {
@@ -328,21 +329,23 @@ void apply_others(configuration& c, const config_sources& sources, std::string& 
   }
 }
 
-// Whatever named the file: flag, environment or configuration.
+// The file may be set by a flag, the environment or the configuration.
 void_result read_faktory_password(configuration& c) {
-  faktory_settings& it = c.options.faktory;
-  if (it.password_file.empty()) return done{};
+  faktory_settings& settings = c.options.faktory;
+  if (settings.password_file.empty()) return done{};
   const auto index =
       static_cast<std::size_t>(find_config_key("faktory.password_file") - config_keys().data());
   const std::string& from = c.settings[index].from;
   const auto wrong = [&](const std::string& why) {
     return error{error_code::invalid, from + ": faktory.password_file: " + why};
   };
-  if (!it.password.empty()) return wrong("there is a password already; which of them?");
-  auto text = read_secret_file(it.password_file, "password");
+  if (!settings.password.empty()) {
+    return wrong("set either faktory.password or faktory.password_file, not both");
+  }
+  auto text = read_secret_file(settings.password_file, "password");
   if (!text) return wrong(text.error().message);
-  if (text->empty()) return wrong(it.password_file + " is empty");
-  it.password = *std::move(text);
+  if (text->empty()) return wrong(settings.password_file + " is empty");
+  settings.password = *std::move(text);
   return done{};
 }
 

@@ -1,12 +1,11 @@
 #pragma once
 
-// What a server is set to, from four places: flags come before the environment, the environment
-// before the file, the file before the defaults.
+// Loads a server's configuration from four sources: flags take precedence over the environment, the
+// environment over the file, and the file over the defaults.
 //
-// The file is TOML (docs/reference/configuration.md). It is checked strictly: a key that is not
-// known, a value of the wrong type or out of range, a queue or a cron entry that could not be, each
-// with its line and column, and all of them at once. Nothing is half applied: there is a whole
-// configuration or an error.
+// The file is TOML (docs/reference/configuration.md) and checked strictly: unknown keys, values of
+// the wrong type or out of range, invalid queues and cron entries are reported all at once, each
+// with its line and column. The result is a complete configuration or an error.
 //
 //     auto c = load_configuration({.flags = {{"listen", ":9000"}}});
 //     if (!c) return complain(c.error().message);      // one line for each mistake
@@ -24,9 +23,9 @@
 namespace sluice::jobs {
 
 struct config_sources {
-  std::vector<std::pair<std::string, std::string>> flags{};  // the key's name, and its text
-  std::string file{};  // empty: SLUICE_CONFIG, else sluice.toml of the data folder if it is there
-  // Gives a variable's value, or null; empty: the environment of the process.
+  std::vector<std::pair<std::string, std::string>> flags{};  // names of keys, and their texts
+  std::string file{};  // empty: SLUICE_CONFIG, else sluice.toml in the data folder, if it exists
+  // Returns a variable's value or null; empty: the environment of the process.
   std::function<const char*(const char*)> environment{};
 };
 
@@ -38,19 +37,19 @@ struct configuration {
   };
 
   server_options options;
-  std::string file;               // that was read; empty: none
+  std::string file;               // the file that was read; empty: none
   std::vector<setting> settings;  // of every key, in the order of the table
 };
 
-// invalid: a line for each mistake; io_error, not_found: the file.
+// Fails with `invalid` (one line per error), or with `io_error` or `not_found` for the file.
 result<configuration> load_configuration(const config_sources& sources);
 
-// Only the file's part, on top of what `into` has; `name` stands in errors, and `folder` is what
-// paths in it are relative to (empty: they stay as they are).
+// Applies the text of a file to `into`. `name` is the file's name in errors; relative paths are
+// resolved against `folder`, if it is not empty.
 void_result apply_config_text(configuration& into, std::string_view text, std::string_view name,
                               const std::string& folder = {});
 
-// What is effective and where it comes from, for people.
+// Formats the effective settings and their sources, for people.
 std::string describe(const configuration& c);
 
 }  // namespace sluice::jobs

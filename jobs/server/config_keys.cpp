@@ -22,7 +22,7 @@ constexpr std::uint64_t gb = std::uint64_t{1} << 30;
 constexpr std::uint64_t tb = std::uint64_t{1} << 40;
 constexpr std::uint64_t many = 10'000'000;
 
-error goes_on(std::string sentence) {
+error sentence_error(std::string sentence) {
   return {error_code::invalid, std::move(sentence)};
 }
 
@@ -58,7 +58,8 @@ template <class T>
 void_result set_word(T& into, std::optional<T> value, std::string_view words,
                      std::string_view text) {
   if (!value) {
-    return goes_on(": expected " + std::string(words) + ", found '" + std::string(text) + "'");
+    return sentence_error(": expected " + std::string(words) + ", found '" + std::string(text) +
+                          "'");
   }
   into = *value;
   return done{};
@@ -66,18 +67,18 @@ void_result set_word(T& into, std::optional<T> value, std::string_view words,
 
 void_result set_listen(o& x, std::string_view text) {
   auto address = parse_listen_address(text);
-  if (!address) return goes_on(": " + address.error().message);
+  if (!address) return sentence_error(": " + address.error().message);
   x.listen = *std::move(address);
   return done{};
 }
 
-// Of what is off unless it is told where to listen: no address turns it off again.
+// Sets the address of an optional protocol; an empty text turns it off.
 void_result set_place(std::optional<listen_address>& into, std::string_view text,
-                      std::uint16_t usual_port) {
+                      std::uint16_t default_port) {
   into.reset();
   if (text.empty()) return done{};
-  auto address = parse_listen_address(text, {.port = usual_port});
-  if (!address) return goes_on(": " + address.error().message);
+  auto address = parse_listen_address(text, {.port = default_port});
+  if (!address) return sentence_error(": " + address.error().message);
   into = *std::move(address);
   return done{};
 }
@@ -115,155 +116,149 @@ std::vector<config_key> make_keys() {
   using time = milliseconds&;
   using custom = config_key::custom_value;
   return {
-      {"data", "--data", "the folder that the jobs are kept in", k::path,
-       [](o& x) -> text { return x.data; }},
+      {"data", "--data", "the data folder", k::path, [](o& x) -> text { return x.data; }},
       {"memory", "--memory",
-       "keep nothing: all jobs are gone at the end, and take memory until then; bound a queue with "
+       "store nothing: all jobs are lost at the end, and use memory until then; limit a queue with "
        "'sluice queues set --capacity-bytes'",
        k::flag, [](o& x) -> bool& { return x.memory; }},
-      {"listen", "--listen", "where to listen: HOST:PORT; beyond this machine with a token and TLS",
+      {"listen", "--listen", "HOST:PORT to listen on; beyond loopback with a token and TLS",
        k::custom, custom{set_listen, [](const o& x) { return to_string(x.listen); }}, 0, 0,
        "HOST:PORT"},
       {"sync", "--sync",
-       "when a job is acknowledged: full, once it is on the disk; interval and off, before that: a "
-       "power cut may lose some",
+       "when a job is acknowledged: full: when it is on disk; interval and off: before that, so a "
+       "power cut may lose jobs",
        k::custom, custom{set_sync, [](const o& x) { return std::string(word_of(x.sync)); }}, 0, 0,
        sync_words},
-      {"sync_interval", "--sync-interval", "how often with sync = interval", k::duration,
+      {"sync_interval", "--sync-interval", "sync interval for sync = interval", k::duration,
        [](o& x) -> time { return x.sync_interval; }, 1, hour},
       {"client_memory", "--client-memory",
-       "memory of all connections together: input, bodies, unsent answers, TLS sessions", k::size,
+       "memory of all connections together: input, bodies, unsent responses, TLS sessions", k::size,
        [](o& x) -> number { return x.client_memory; }, 1024 * kb, tb},
       {"shutdown_grace", "--shutdown-grace",
        "at a stop: time limit for running posts and for jobs held by beanstalkd and "
        "Faktory clients",
-       k::duration,
-       [](o& x) -> time { return x.shutdown_grace; }, 0, day},
+       k::duration, [](o& x) -> time { return x.shutdown_grace; }, 0, day},
 
       {"http.max_connections", "--max-connections", "connections at a time", k::count,
        [](o& x) -> number { return x.http.connections_max; }, 1, 1'000'000},
-      {"http.threads", "--http-threads", "threads that serve connections", k::count,
+      {"http.threads", "--http-threads", "threads for connections", k::count,
        [](o& x) -> number { return x.http.threads; }, 1, 256},
-      {"http.max_pipelined", "--max-pipelined", "requests of one connection under way", k::count,
+      {"http.max_pipelined", "--max-pipelined", "pipelined requests per connection", k::count,
        [](o& x) -> number { return x.http.pipelined_max; }, 1, 10'000},
-      {"http.max_head", "--max-head", "request line and headers of one request", k::size,
+      {"http.max_head", "--max-head", "size of request line and headers", k::size,
        [](o& x) -> number { return x.http.head_bytes_max; }, kb, kb* kb},
-      {"http.max_body", "--max-body", "bytes of one request", k::size,
+      {"http.max_body", "--max-body", "size of a request body", k::size,
        [](o& x) -> number { return x.http.body_bytes_max; }, kb, gb},
-      {"http.max_stream", "--max-stream", "bytes of one request of many jobs as NDJSON", k::size,
+      {"http.max_stream", "--max-stream", "size of an NDJSON request with many jobs", k::size,
        [](o& x) -> number { return x.http.stream_bytes_max; }, kb, tb},
-      {"http.max_stream_jobs", "--max-stream-jobs", "jobs of one such request", k::count,
+      {"http.max_stream_jobs", "--max-stream-jobs", "jobs in an NDJSON request", k::count,
        [](o& x) -> number { return x.http.stream_jobs_max; }, 1, many},
-      {"http.max_unsent", "--max-unsent", "answers made that one client has not read", k::size,
+      {"http.max_unsent", "--max-unsent", "responses that a client has not read", k::size,
        [](o& x) -> number { return x.http.unsent_bytes_max; }, kb, gb},
-      {"http.idle_time", "--idle-time", "how long a connection may be idle between requests",
-       k::duration, [](o& x) -> time { return x.http.idle_time; }, 1, day},
+      {"http.idle_time", "--idle-time", "idle time of a connection between requests", k::duration,
+       [](o& x) -> time { return x.http.idle_time; }, 1, day},
       {"http.head_time", "--head-time",
-       "from the first byte of a request to the end of its headers, and for the beginning of TLS",
-       k::duration, [](o& x) -> time { return x.http.head_time; }, 1, hour},
+       "time for the headers of a request, and for the TLS handshake", k::duration,
+       [](o& x) -> time { return x.http.head_time; }, 1, hour},
       {"http.body_time", "--body-time",
-       "for a body to arrive, or an answer to be read, unless it goes on at body_rate", k::duration,
+       "time for a body to arrive or a response to be read, extended at body_rate", k::duration,
        [](o& x) -> time { return x.http.body_time; }, 1, day},
-      {"http.body_rate", "--body-rate", "bytes in a second that a body must bring", k::size,
+      {"http.body_rate", "--body-rate", "minimum bytes per second of a body", k::size,
        [](o& x) -> number { return x.http.body_bytes_per_second; }, 1, gb},
-      {"http.linger_time", "--linger-time", "for a client to read the last answer", k::duration,
-       [](o& x) -> time { return x.http.linger_time; }, 0, hour},
-      {"http.push_wait", "--push-wait", "for room in a queue that blocks, if a client does not say",
+      {"http.linger_time", "--linger-time", "time for a client to read the last response",
+       k::duration, [](o& x) -> time { return x.http.linger_time; }, 0, hour},
+      {"http.push_wait", "--push-wait", "default wait for capacity in a queue that blocks",
        k::duration, [](o& x) -> time { return x.http.push_wait; }, 0, day},
-      {"http.max_wait", "--max-wait", "the longest that a client may ask to wait", k::duration,
+      {"http.max_wait", "--max-wait", "longest wait that a client may request", k::duration,
        [](o& x) -> time { return x.http.wait_max; }, 1, day},
-      {"http.hosts", "--hosts", "names that requests may call this server by", k::list,
+      {"http.hosts", "--hosts", "host names that requests may use for this server", k::list,
        [](o& x) -> std::vector<std::string>& { return x.http.hosts; }},
-      {"http.insecure", "--insecure-http", "listen beyond this machine without TLS", k::flag,
+      {"http.insecure", "--insecure-http", "permit addresses beyond loopback without TLS", k::flag,
        [](o& x) -> bool& { return x.http.insecure_http; }},
 
-      {"beanstalk.listen", "--beanstalk",
-       "where to listen for clients of beanstalkd: HOST:PORT; off without it", k::custom,
-       custom{set_beanstalk, [](const o& x) { return text_of(x.beanstalk.listen); }}, 0, 0,
-       "HOST:PORT"},
-      {"beanstalk.socket", "--beanstalk-socket", "a unix socket for them, also without a port",
-       k::path, [](o& x) -> text { return x.beanstalk.socket; }},
-      {"beanstalk.job_max", "--beanstalk-job-max", "bytes of one job that they put", k::size,
+      {"beanstalk.listen", "--beanstalk", "HOST:PORT for clients of beanstalkd; off without it",
+       k::custom, custom{set_beanstalk, [](const o& x) { return text_of(x.beanstalk.listen); }}, 0,
+       0, "HOST:PORT"},
+      {"beanstalk.socket", "--beanstalk-socket", "unix socket for clients of beanstalkd", k::path,
+       [](o& x) -> text { return x.beanstalk.socket; }},
+      {"beanstalk.job_max", "--beanstalk-job-max", "largest job of a put", k::size,
        [](o& x) -> number { return x.beanstalk.job_bytes_max; }, 0, limits::args_bytes_max},
-      {"beanstalk.max_connections", "--beanstalk-max-connections", "their connections at a time",
+      {"beanstalk.max_connections", "--beanstalk-max-connections", "connections at a time",
        k::count, [](o& x) -> number { return x.beanstalk.connections_max; }, 1, 1'000'000},
-      {"beanstalk.threads", "--beanstalk-threads", "threads that serve them", k::count,
+      {"beanstalk.threads", "--beanstalk-threads", "threads for connections", k::count,
        [](o& x) -> number { return x.beanstalk.threads; }, 1, 256},
-      {"beanstalk.tls", "--beanstalk-tls", "speak TLS on their port, with tls.cert", k::flag,
+      {"beanstalk.tls", "--beanstalk-tls", "TLS on the port, with tls.cert", k::flag,
        [](o& x) -> bool& { return x.beanstalk.tls; }},
       {"beanstalk.open", "--beanstalk-open",
-       "listen for them beyond this machine, although their protocol asks nobody who they are",
-       k::flag, [](o& x) -> bool& { return x.beanstalk.open; }},
+       "permit addresses beyond loopback, although the protocol has no authentication", k::flag,
+       [](o& x) -> bool& { return x.beanstalk.open; }},
 
-      {"faktory.listen", "--faktory",
-       "where to listen for clients of Faktory: HOST:PORT; off without it", k::custom,
+      {"faktory.listen", "--faktory", "HOST:PORT for clients of Faktory; off without it", k::custom,
        custom{set_faktory, [](const o& x) { return text_of(x.faktory.listen); }}, 0, 0,
        "HOST:PORT"},
-      {"faktory.password", "", "what they must know", k::text,
+      {"faktory.password", "", "password of the clients", k::text,
        [](o& x) -> text { return x.faktory.password; }, 0, 0, "", true},
       {"faktory.password_file", "--faktory-password-file",
-       "a file that only this user may read, with their password in it", k::path,
+       "private file with the password of the clients", k::path,
        [](o& x) -> text { return x.faktory.password_file; }},
-      {"faktory.max_connections", "--faktory-max-connections", "their connections at a time",
-       k::count, [](o& x) -> number { return x.faktory.connections_max; }, 1, 1'000'000},
-      {"faktory.threads", "--faktory-threads", "threads that serve them", k::count,
+      {"faktory.max_connections", "--faktory-max-connections", "connections at a time", k::count,
+       [](o& x) -> number { return x.faktory.connections_max; }, 1, 1'000'000},
+      {"faktory.threads", "--faktory-threads", "threads for connections", k::count,
        [](o& x) -> number { return x.faktory.threads; }, 1, 256},
       {"faktory.open", "--faktory-open",
-       "listen for them beyond this machine without a password, or without TLS", k::flag,
+       "permit addresses beyond loopback without a password or TLS", k::flag,
        [](o& x) -> bool& { return x.faktory.open; }},
 
       {"tls.cert", "--tls-cert", "certificate with its chain, in PEM; with tls.key", k::path,
        [](o& x) -> text { return x.tls.certificate; }},
-      {"tls.key", "--tls-key", "the certificate's key, in PEM", k::path,
+      {"tls.key", "--tls-key", "private key of the certificate, in PEM", k::path,
        [](o& x) -> text { return x.tls.key; }},
 
-      {"auth.required", "--auth-required", "ask for tokens even while there are none", k::flag,
+      {"auth.required", "--auth-required", "require tokens even if there are none", k::flag,
        [](o& x) -> bool& { return x.auth_required; }},
-      {"auth.tokens", "--tokens", "the file of tokens, if not tokens.json in the data folder",
-       k::path, [](o& x) -> text { return x.token_file; }},
-      {"auth.wrong_token_delay", "--wrong-token-delay",
-       "how late a token that is not known is answered", k::duration,
-       [](o& x) -> time { return x.http.wrong_token_delay; }, 0, 60 * second},
+      {"auth.tokens", "--tokens", "token file; default: tokens.json in the data folder", k::path,
+       [](o& x) -> text { return x.token_file; }},
+      {"auth.wrong_token_delay", "--wrong-token-delay", "delay of the response to an unknown token",
+       k::duration, [](o& x) -> time { return x.http.wrong_token_delay; }, 0, 60 * second},
 
-      {"log.level", "--log-level", "the least that is logged", k::custom,
+      {"log.level", "--log-level", "lowest level that is logged", k::custom,
        custom{set_level, [](const o& x) { return std::string(word_of(x.log.level)); }}, 0, 0,
        level_words},
       {"log.json", "--log-json", "log lines as JSON", k::flag,
        [](o& x) -> bool& { return x.log.json; }},
-      {"log.audit", "--audit-log", "a file for audit lines, if not where the log goes", k::path,
+      {"log.audit", "--audit-log", "file for audit lines; default: the log", k::path,
        [](o& x) -> text { return x.audit_file; }},
 
-      {"engine.window", "--window", "bytes of waiting jobs kept in memory", k::size,
+      {"engine.window", "--window", "memory for waiting jobs", k::size,
        [](o& x) -> number { return x.engine.window_bytes_max; }, 64 * kb, tb},
-      {"engine.window_jobs", "--window-jobs", "waiting jobs of one queue kept in memory", k::count,
+      {"engine.window_jobs", "--window-jobs", "waiting jobs of a queue in memory", k::count,
        [](o& x) -> number { return x.engine.window_jobs_max; }, 1, many},
-      {"engine.max_queues", "--max-queues", "queues in all", k::count,
+      {"engine.max_queues", "--max-queues", "number of queues", k::count,
        [](o& x) -> number { return x.engine.queues_max; }, 1, many},
-      {"engine.max_leases", "--max-leases", "jobs that run at a time", k::count,
+      {"engine.max_leases", "--max-leases", "running jobs at a time", k::count,
        [](o& x) -> number { return x.engine.running_max; }, 1, many},
-      {"engine.max_lease", "--max-lease", "jobs that one call may lease", k::count,
+      {"engine.max_lease", "--max-lease", "jobs in one lease call", k::count,
        [](o& x) -> number { return x.engine.lease_max; }, 1, 100'000},
       {"engine.max_waiting", "--max-waiting",
-       "calls that wait at a time: for jobs, for room, for an end", k::count,
+       "waiting calls at a time: for jobs, for capacity, for an end", k::count,
        [](o& x) -> number { return x.engine.waiting_max; }, 1, many},
-      {"engine.waiting_memory", "--waiting-memory", "the jobs that waiting pushes hold", k::size,
+      {"engine.waiting_memory", "--waiting-memory", "memory for jobs of waiting pushes", k::size,
        [](o& x) -> number { return x.engine.waiting_bytes_max; }, kb, tb},
-      {"engine.max_bulk", "--max-bulk", "jobs that one call may push", k::count,
+      {"engine.max_bulk", "--max-bulk", "jobs in one push call", k::count,
        [](o& x) -> number { return x.engine.bulk_max; }, 1, 1'000'000},
-      {"engine.staged_memory", "--staged-memory", "jobs on their way to the store", k::size,
+      {"engine.staged_memory", "--staged-memory", "memory for uncommitted jobs", k::size,
        [](o& x) -> number { return x.engine.staged_bytes_max; }, kb, tb},
 
-      {"delivery.allow", "--delivery-allow", "beginnings of URLs that may be posted to", k::list,
-       [](o& x) -> std::vector<std::string>& { return x.delivery.allow; }, 0, 0, "", false,
+      {"delivery.allow", "--delivery-allow", "URLs, or beginnings of URLs, that may be posted to",
+       k::list, [](o& x) -> std::vector<std::string>& { return x.delivery.allow; }, 0, 0, "", false,
        url_rules::check_rule},
-      {"delivery.secret", "", "signs what is posted", k::text,
+      {"delivery.secret", "", "secret that signs posts", k::text,
        [](o& x) -> text { return x.delivery.secret; }, 0, 0, "", true, check_secrets},
       {"delivery.ca_file", "--delivery-ca-file",
-       "whom the certificates of https receivers must be from, in PEM, if not the system's "
-       "authorities",
+       "certificate authorities of https receivers, in PEM; default: the system's authorities",
        k::path, [](o& x) -> text { return x.delivery.ca_file; }},
       {"delivery.timeout", "--delivery-timeout",
-       "for the answer to a webhook; a queue has its own, deliver.timeout", k::duration,
+       "timeout of a webhook; a queue has its own, deliver.timeout", k::duration,
        [](o& x) -> time { return x.delivery.timeout; }, 1, hour},
       {"delivery.concurrency", "--delivery-concurrency", "posts at a time, of all queues", k::count,
        [](o& x) -> number { return x.delivery.concurrency; }, 1, 100'000},
@@ -277,7 +272,8 @@ result<bool> boolean_of(std::string_view text) {
   for (const std::string_view no : {"false", "0", "no", "off"}) {
     if (text == no) return false;
   }
-  return goes_on(": expected true or false, found '" + std::string(text.substr(0, 64)) + "'");
+  return sentence_error(": expected true or false, found '" + std::string(text.substr(0, 64)) +
+                        "'");
 }
 
 std::vector<std::string> list_of(std::string_view text) {
@@ -294,15 +290,16 @@ std::vector<std::string> list_of(std::string_view text) {
 }
 
 result<std::uint64_t> number_of(const config_key& key, std::string_view text) {
-  if (key.what == k::size) {
+  if (key.type == k::size) {
     auto size = parse_size(text);
-    if (!size) return goes_on(": " + size.error().message);
+    if (!size) return sentence_error(": " + size.error().message);
     return size;
   }
   std::uint64_t value = 0;
   const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (failed != std::errc{} || end != text.data() + text.size()) {
-    return goes_on(": expected a whole number, found '" + std::string(text.substr(0, 64)) + "'");
+    return sentence_error(": expected a whole number, found '" + std::string(text.substr(0, 64)) +
+                          "'");
   }
   return value;
 }
@@ -314,7 +311,7 @@ struct setter {
 
   void_result operator()(std::string& (*of)(o&)) const {
     if (key.check != nullptr) {
-      if (auto fine = key.check(text); !fine) return goes_on(": " + fine.error().message);
+      if (auto valid = key.check(text); !valid) return sentence_error(": " + valid.error().message);
     }
     of(x) = text;
     return done{};
@@ -333,7 +330,7 @@ struct setter {
   }
   void_result operator()(milliseconds& (*of)(o&)) const {
     const auto value = parse_duration(text);
-    if (!value) return goes_on(": " + value.error().message);
+    if (!value) return sentence_error(": " + value.error().message);
     of(x) = *value;
     return check_range(x, key);
   }
@@ -350,7 +347,7 @@ struct getter {
   std::string operator()(std::string& (*of)(o&)) const { return of(x); }
   std::string operator()(bool& (*of)(o&)) const { return of(x) ? "true" : "false"; }
   std::string operator()(std::uint64_t& (*of)(o&)) const {
-    return key.what == k::size ? format_size(of(x)) : std::to_string(of(x));
+    return key.type == k::size ? format_size(of(x)) : std::to_string(of(x));
   }
   std::string operator()(milliseconds& (*of)(o&)) const { return format_duration(of(x)); }
   std::string operator()(std::vector<std::string>& (*of)(o&)) const {
@@ -384,24 +381,24 @@ std::string config_key::variable() const {
 
 std::string config_key::range() const {
   const auto text = [&](std::uint64_t bound) {
-    if (what == kind::size) return format_size(bound);
-    if (what == kind::count) return std::to_string(bound);
+    if (type == kind::size) return format_size(bound);
+    if (type == kind::count) return std::to_string(bound);
     return format_duration(milliseconds(static_cast<std::int64_t>(bound)));
   };
-  const bool has_range = what == kind::size || what == kind::count || what == kind::duration;
+  const bool has_range = type == kind::size || type == kind::count || type == kind::duration;
   return has_range ? text(least) + " to " + text(most) : "";
 }
 
 void_result check_range(const server_options& x, const config_key& key) {
-  // Looked at and not changed.
+  // The accessor needs a non-const reference; the value is not changed.
   auto& of = const_cast<server_options&>(x);
   std::uint64_t value = key.least;
   if (const auto* number = std::get_if<std::uint64_t& (*)(o&)>(&key.of)) value = (*number)(of);
   if (const auto* time = std::get_if<milliseconds& (*)(o&)>(&key.of)) {
-    value = static_cast<std::uint64_t>((*time)(of).count());  // a negative one is huge
+    value = static_cast<std::uint64_t>((*time)(of).count());  // a negative value becomes huge
   }
   if (value >= key.least && value <= std::max(key.least, key.most)) return done{};
-  return goes_on(" is from " + key.range());
+  return sentence_error(" must be from " + key.range());
 }
 
 void_result set_from_text(server_options& x, const config_key& key, std::string_view text) {
@@ -410,8 +407,8 @@ void_result set_from_text(server_options& x, const config_key& key, std::string_
 
 void_result set_items(server_options& x, const config_key& key, std::vector<std::string> items) {
   for (std::size_t i = 0; key.check != nullptr && i < items.size(); ++i) {
-    if (auto fine = key.check(items[i]); !fine) {
-      return goes_on("[" + std::to_string(i) + "]: " + fine.error().message);
+    if (auto valid = key.check(items[i]); !valid) {
+      return sentence_error("[" + std::to_string(i) + "]: " + valid.error().message);
     }
   }
   const auto* of = std::get_if<std::vector<std::string>& (*)(o&)>(&key.of);

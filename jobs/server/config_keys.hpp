@@ -1,8 +1,7 @@
 #pragma once
 
-// Every setting of a server, once: its name in the file, its flag, its variable, what it may be.
-// The file, the environment, the command line, `--check-config` and the document all follow this
-// table.
+// The table of all settings of a server: name in the file, flag, variable and allowed values. The
+// file, the environment, the command line, `--check-config` and the reference page all use it.
 
 #include <cstdint>
 #include <span>
@@ -17,7 +16,7 @@ namespace sluice::jobs {
 
 struct config_key {
   enum class kind : std::uint8_t { text, path, flag, count, size, duration, list, custom };
-  // A value that is more than one of these.
+  // A setting with its own parser.
   struct custom_value {
     void_result (*set)(server_options& o, std::string_view text);
     std::string (*get)(const server_options& o);
@@ -27,16 +26,16 @@ struct config_key {
                    std::uint64_t& (*)(server_options&), milliseconds& (*)(server_options&),
                    std::vector<std::string>& (*)(server_options&), custom_value>;
 
-  std::string_view name;   // "http.idle_time"
-  std::string_view flag;   // "--idle-time"; empty: none
-  std::string_view about;  // for people
-  kind what = kind::text;
+  std::string_view name;     // "http.idle_time"
+  std::string_view flag;     // "--idle-time"; empty: none
+  std::string_view summary;  // for people
+  kind type = kind::text;
   member of;
-  std::uint64_t least = 0;  // of count, size and duration (in milliseconds)
+  std::uint64_t least = 0;  // for count, size and duration (in milliseconds)
   std::uint64_t most = 0;
-  std::string_view words{};  // of custom: "full|interval|off"
+  std::string_view words{};  // for custom: "full|interval|off"
   bool is_secret = false;    // never shown
-  // Of a text, or of each item of a list: whether it can be used. Shows no secret.
+  // Checks a text or each item of a list. The error contains no secret.
   void_result (*check)(std::string_view text) = nullptr;
 
   std::string variable() const;  // "SLUICE_HTTP_IDLE_TIME"
@@ -46,14 +45,14 @@ struct config_key {
 std::span<const config_key> config_keys();
 const config_key* find_config_key(std::string_view name);
 
-// Sets one from text. The error is a sentence that goes on where the name of the setting stands:
-// " is from 1KB to 1GB", ": expected ...".
+// Sets a setting from text. The error continues the name of the setting: " must be from 1KB to
+// 1GB", ": expected ...".
 void_result set_from_text(server_options& o, const config_key& key, std::string_view text);
-// The same for a list whose items are known one by one.
+// Sets a list from its items. Errors as above.
 void_result set_items(server_options& o, const config_key& key, std::vector<std::string> items);
-// As it could be written; a secret as ***.
+// Returns the value as text; a secret as ***.
 std::string text_of(const server_options& o, const config_key& key);
-// Whether the value is in the key's range; the same sentence.
+// Checks that the value is in the key's range. Errors as above.
 void_result check_range(const server_options& o, const config_key& key);
 
 }  // namespace sluice::jobs

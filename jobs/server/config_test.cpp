@@ -1,5 +1,4 @@
-// Settings from flags, the environment, a file and defaults; and every way in which a file is
-// wrong.
+// Settings from flags, the environment, a file and defaults, and errors in the file.
 #include "jobs/server/config.hpp"
 
 #include <gtest/gtest.h>
@@ -34,7 +33,7 @@ class Config : public ::testing::Test {
     EXPECT_TRUE(c) << c.error().message;
     return c ? *std::move(c) : configuration{};
   }
-  // What is wrong with a file, without the folder that it is in.
+  // Returns the errors of a file, without its folder.
   std::string wrong(const std::string& text) {
     const auto c = load_configuration(sources(text));
     EXPECT_FALSE(c) << text;
@@ -58,7 +57,7 @@ class Config : public ::testing::Test {
   std::map<std::string, std::string> variables_;
 };
 
-TEST_F(Config, OfNothingIsTheDefaults) {
+TEST_F(Config, IsTheDefaultsWithoutSources) {
   const auto c = load("");
   EXPECT_EQ(c.options.listen, listen_address{});
   EXPECT_EQ(c.options.sync, sync_mode::full);
@@ -99,7 +98,7 @@ TEST_F(Config, IsFoundInTheDataFolderOrByTheEnvironment) {
   EXPECT_NE(none.error().message.find("none.toml"), std::string::npos);
 }
 
-// Every key, by every way that it has, to a value that is not its default.
+// Sets every key, from every source, to a value that is not its default.
 TEST_F(Config, SetsEveryKeyFromEverywhere) {
   const std::string password = write("open sesame", "password");
   ASSERT_EQ(::chmod(password.c_str(), 0600), 0);
@@ -107,7 +106,7 @@ TEST_F(Config, SetsEveryKeyFromEverywhere) {
     using kind = config_key::kind;
     std::string text;
     std::string toml;
-    switch (key.what) {
+    switch (key.type) {
       case kind::flag:
         text = toml = "true";
         break;
@@ -158,55 +157,56 @@ TEST_F(Config, SetsEveryKeyFromEverywhere) {
   }
 }
 
-// Out of its range, every key that has one is refused.
-TEST_F(Config, HoldsEveryKeyToItsRange) {
+// Every key with a range rejects values outside it.
+TEST_F(Config, EnforcesTheRangeOfEveryKey) {
   for (const config_key& key : config_keys()) {
     if (key.range().empty()) continue;
-    const bool is_time = key.what == config_key::kind::duration;
+    const bool is_time = key.type == config_key::kind::duration;
     const std::string above = std::to_string(key.most + 1) + (is_time ? "ms" : "");
-    const std::string value = key.what == config_key::kind::count ? above : "'" + above + "'";
-    EXPECT_NE(wrong(std::string(key.name) + " = " + value).find("is from " + key.range()),
+    const std::string value = key.type == config_key::kind::count ? above : "'" + above + "'";
+    EXPECT_NE(wrong(std::string(key.name) + " = " + value).find("must be from " + key.range()),
               std::string::npos)
         << key.name;
     if (key.least > 0) {
-      const std::string zero = key.what == config_key::kind::count ? "0" : "'0'";
-      EXPECT_NE(wrong(std::string(key.name) + " = " + zero).find("is from"), std::string::npos);
+      const std::string zero = key.type == config_key::kind::count ? "0" : "'0'";
+      EXPECT_NE(wrong(std::string(key.name) + " = " + zero).find("must be from"),
+                std::string::npos);
     }
   }
 }
 
-TEST_F(Config, SaysWhereAndWhatForEveryMistake) {
+TEST_F(Config, ReportsThePlaceAndCauseOfEveryError) {
   EXPECT_EQ(wrong("[http]\n  idle_tme = '5s'\n"),
-            "sluice.toml:2:3: [http] idle_tme: there is no such key; did you mean idle_time?");
+            "sluice.toml:2:3: [http] idle_tme: unknown key; did you mean idle_time?");
   EXPECT_EQ(
       wrong("[http]\nidle_time = true\n"),
       "sluice.toml:2:1: [http] idle_time: expected a duration such as \"30s\", or a number of "
       "seconds, found true or false");
   EXPECT_EQ(wrong("\n\n[http]\nmax_connections = 0\n"),
-            "sluice.toml:4:1: [http] max_connections is from 1 to 1000000");
+            "sluice.toml:4:1: [http] max_connections must be from 1 to 1000000");
   EXPECT_EQ(wrong("sync = 'maybe'\n"),
             "sluice.toml:1:1: sync: expected full|interval|off, found 'maybe'");
   EXPECT_EQ(wrong("http = 5\n"), "sluice.toml:1:1: http: expected a table, as in [http]");
   EXPECT_EQ(wrong("data = ['a']\n"), "sluice.toml:1:1: data: expected a string, found an array");
   EXPECT_NE(wrong("[htpp]\nthreads = 1\n").find("did you mean http?"), std::string::npos);
-  EXPECT_NE(wrong("nonsense = 1\n").find("there are data, memory"), std::string::npos);
+  EXPECT_NE(wrong("nonsense = 1\n").find("known keys: data, memory"), std::string::npos);
   EXPECT_NE(wrong("[http]\nhosts = [1]\n").find("an array of strings"), std::string::npos);
   EXPECT_NE(wrong("[tls]\ncert = 'a'\n").find("tls.key is missing"), std::string::npos);
 }
 
-TEST_F(Config, SaysWhereTheFileIsNoToml) {
+TEST_F(Config, ReportsThePlaceOfInvalidToml) {
   EXPECT_TRUE(wrong("data = \n").starts_with("sluice.toml:1:8: ")) << wrong("data = \n");
   EXPECT_TRUE(wrong("data = 'a'\ndata = 'b'\n").starts_with("sluice.toml:2:"));
   EXPECT_TRUE(wrong("[http]\n[http]\n").starts_with("sluice.toml:2:"));
   EXPECT_TRUE(wrong(std::string(1000, '[')).starts_with("sluice.toml:1:"));
   wrong(std::string("data = '\xff'\n"));
   wrong(std::string("a\0b", 3));
-  // Letters beyond ASCII, where a space might be.
+  // Non-ASCII letters in the place of a space.
   EXPECT_TRUE(wrong("data = 1\u013e2\n").starts_with("sluice.toml:1:"));
   EXPECT_TRUE(wrong("d\u013eta = 'a'\n").starts_with("sluice.toml:1:"));
 }
 
-TEST_F(Config, TellsAllMistakesAtOnceInTheirOrder) {
+TEST_F(Config, ReportsAllErrorsAtOnceInTheirOrder) {
   auto s = sources("sync = 'x'\n[http]\nfoo = 1\nthreads = 'a'\n[queues.mail]\nwhen_full = 'y'\n");
   variables_["SLUICE_LOG_LEVEL"] = "loud";
   s.flags = {{"shutdown_grace", "soon"}};
@@ -246,7 +246,7 @@ TEST_F(Config, SetsQueues) {
   EXPECT_EQ(mail.paused, true);
 }
 
-TEST_F(Config, RefusesQueuesThatCouldNotBe) {
+TEST_F(Config, RejectsInvalidQueues) {
   EXPECT_NE(wrong("[queues.mail]\ncapacity = 1\n").find("capacity_jobs"), std::string::npos);
   EXPECT_NE(wrong("[queues.'a b']\n").find(":1:"), std::string::npos);
   EXPECT_NE(wrong("queues = 1\n").find("[queues.mail]"), std::string::npos);
@@ -280,9 +280,9 @@ TEST_F(Config, SetsCronEntries) {
   EXPECT_EQ(c.options.crons[1].spec.zone, "UTC");
 }
 
-TEST_F(Config, RefusesCronEntriesThatCouldNotBe) {
+TEST_F(Config, RejectsInvalidCronEntries) {
   const std::string sound = "[[cron]]\nname = 'n'\nschedule = '@daily'\nkind = 'k'\n";
-  EXPECT_NE(wrong(sound + sound).find(":6:1: [cron n] name: there is another"), std::string::npos);
+  EXPECT_NE(wrong(sound + sound).find(":6:1: [cron n] name: another entry"), std::string::npos);
   EXPECT_NE(wrong(sound + "missed = 'some'\n").find(":5:1: [cron n] missed: expected skip"),
             std::string::npos);
   EXPECT_NE(wrong(sound + "knd = 'x'\n").find(":5:1: [cron n] "), std::string::npos);
@@ -305,13 +305,13 @@ TEST_F(Config, ReadsASecretFromAPrivateFileAndShowsItNowhere) {
   EXPECT_EQ(c.options.delivery.allow.size(), 2U);
   EXPECT_EQ(describe(c).find("hunter2"), std::string::npos);
   EXPECT_NE(describe(c).find("***"), std::string::npos);
-  EXPECT_NE(wrong("[delivery]\nsecret = '0123456789abcdef'\nsecret_file = 'secret'\n")
-                .find("which of them"),
-            std::string::npos);
+  EXPECT_NE(
+      wrong("[delivery]\nsecret = '0123456789abcdef'\nsecret_file = 'secret'\n").find("not both"),
+      std::string::npos);
   EXPECT_NE(wrong("delivery.secret_file = 'none'\n").find("No such file"), std::string::npos);
 }
 
-TEST_F(Config, LeavesTheOtherProtocolsOffUntilTheyHaveSomewhereToListen) {
+TEST_F(Config, LeavesTheOtherProtocolsOffWithoutAnAddress) {
   EXPECT_FALSE(load("").options.beanstalk.is_on());
   EXPECT_FALSE(load("").options.faktory.is_on());
   const auto c = load("[beanstalk]\nlisten = ':0'\n[faktory]\nlisten = 'localhost'\n");
@@ -321,8 +321,9 @@ TEST_F(Config, LeavesTheOtherProtocolsOffUntilTheyHaveSomewhereToListen) {
             (listen_address{"::1", 11300}));
   EXPECT_TRUE(load("beanstalk.socket = '/run/b'\n").options.beanstalk.is_on());
   EXPECT_FALSE(load("beanstalk.listen = ''\n").options.beanstalk.is_on());
-  EXPECT_NE(wrong("[faktory]\nlisten = 'a b'\n").find("[faktory] listen: 'a b' is no address"),
-            std::string::npos);
+  EXPECT_NE(
+      wrong("[faktory]\nlisten = 'a b'\n").find("[faktory] listen: invalid listen address 'a b'"),
+      std::string::npos);
 }
 
 TEST_F(Config, ReadsThePasswordOfFaktoryFromAPrivateFileAndShowsItNowhere) {
@@ -333,14 +334,14 @@ TEST_F(Config, ReadsThePasswordOfFaktoryFromAPrivateFileAndShowsItNowhere) {
   EXPECT_EQ(c.options.faktory.password, "open sesame");
   EXPECT_EQ(describe(c).find("sesame"), std::string::npos);
   variables_ = {{"SLUICE_FAKTORY_PASSWORD", "another"}};
-  EXPECT_NE(wrong("faktory.password_file = 'password'\n").find("which of them"), std::string::npos);
+  EXPECT_NE(wrong("faktory.password_file = 'password'\n").find("not both"), std::string::npos);
   variables_.clear();
   write("", "password");
   EXPECT_NE(wrong("faktory.password_file = 'password'\n").find("is empty"), std::string::npos);
   EXPECT_NE(wrong("faktory.password_file = 'none'\n").find("No such file"), std::string::npos);
 }
 
-TEST_F(Config, SaysWhereARuleOrASecretOfDeliveriesCannotBeUsed) {
+TEST_F(Config, ReportsThePlaceOfAnInvalidDeliveryRuleOrSecret) {
   const std::string rules = wrong(
       "[delivery]\nallow = [\n  'https://a.example.com/',\n  'ftp://b.example.com/',\n"
       "  'https://*.*.example.com']\n");
@@ -365,7 +366,7 @@ TEST_F(Config, TakesAListFromTheFileItemByItem) {
   EXPECT_EQ(c.options.delivery.allow, (std::vector<std::string>{"https://a/b,c", "https://d/"}));
 }
 
-TEST_F(Config, ShowsWhatIsEffectiveAndWhereItCameFrom) {
+TEST_F(Config, DescribesTheEffectiveSettingsAndTheirSources) {
   variables_["SLUICE_SYNC"] = "off";
   const std::string text = describe(load("listen = ':99'\n[queues.mail]\n"));
   const auto line_of = [&](const std::string& key) {
@@ -380,7 +381,7 @@ TEST_F(Config, ShowsWhatIsEffectiveAndWhereItCameFrom) {
   EXPECT_NE(text.find("queue mail"), std::string::npos);
 }
 
-TEST_F(Config, TakesNoHarmFromAnyCut) {
+TEST_F(Config, IsRobustAgainstAnyCut) {
   const std::string text =
       "listen = ':1'\n[http]\nhosts = [\"a\", 'b']\n[queues.mail]\nlease_for = '1s'\n"
       "[[cron]]\nname = 'n'\nschedule = '@daily'\nkind = 'k'\nargs = {a = [1, 2.5]}\n";
@@ -407,16 +408,16 @@ TEST_F(Config, IsDocumentedKeyByKey) {
     const auto row = rows.find(std::string(key.name));
     ASSERT_NE(row, rows.end()) << key.name << " is not documented";
     const std::string flag = key.flag.empty() ? "none" : "`" + std::string(key.flag) + "`";
-    const std::string usual = text_of(server_options{}, key);
-    for (const std::string& part :
-         {"| " + flag + " |", "`" + key.variable() + "`", usual.empty() ? "" : "`" + usual + "`",
-          key.range().empty() ? "" : key.range()}) {
+    const std::string default_text = text_of(server_options{}, key);
+    for (const std::string& part : {"| " + flag + " |", "`" + key.variable() + "`",
+                                    default_text.empty() ? "" : "`" + default_text + "`",
+                                    key.range().empty() ? "" : key.range()}) {
       EXPECT_NE(row->second.find(part), std::string::npos) << key.name << " lacks " << part;
     }
     rows.erase(row);
   }
   for (const auto& [name, line] : rows) {
-    EXPECT_EQ(name, "delivery.secret_file") << "is documented, and not there";
+    EXPECT_EQ(name, "delivery.secret_file") << "is documented but does not exist";
   }
 }
 

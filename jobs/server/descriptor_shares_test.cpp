@@ -5,34 +5,35 @@
 namespace sluice::jobs::descriptor_shares_test {
 namespace {
 
-TEST(DescriptorShares, AreAllThatWasAskedForWhereThereIsRoom) {
-  const descriptor_shares asked{.http = 1000, .posts = 64};
-  EXPECT_EQ(share_descriptors(descriptors_for(asked), asked), asked);
-  EXPECT_EQ(share_descriptors(1'000'000, asked), asked);
+TEST(DescriptorShares, AreAsRequestedWithinTheLimit) {
+  const descriptor_shares requested{.http = 1000, .posts = 64};
+  EXPECT_EQ(share_descriptors(descriptors_for(requested), requested), requested);
+  EXPECT_EQ(share_descriptors(1'000'000, requested), requested);
 }
 
-TEST(DescriptorShares, LeaveRoomForDeliveriesWhereConnectionsAreShort) {
+TEST(DescriptorShares, ReserveSomeForDeliveriesWhenConnectionsAreShort) {
   const auto shares = share_descriptors(1024, {.http = 10'000, .posts = 64});
   EXPECT_EQ(shares, (descriptor_shares{.http = 896, .posts = 64}));
 }
 
-TEST(DescriptorShares, LeaveConnectionsThreeQuartersWhereDeliveriesAskForTooMany) {
+TEST(DescriptorShares, ReserveThreeQuartersForConnections) {
   const auto shares = share_descriptors(1024, {.http = 10'000, .posts = 100'000});
   EXPECT_EQ(shares, (descriptor_shares{.http = 720, .posts = 240}));
   EXPECT_EQ(share_descriptors(1024, {.http = 100, .posts = 100'000}),
             (descriptor_shares{.http = 100, .posts = 860}));
 }
 
-TEST(DescriptorShares, AreDividedAmongTheProtocolsAsTheyAskedForThem) {
-  const descriptor_shares asked{.http = 10'000, .beanstalk = 20'000, .faktory = 10'000, .posts = 8};
-  EXPECT_EQ(share_descriptors(1072, asked),
+TEST(DescriptorShares, AreDividedAmongTheProtocolsInProportion) {
+  const descriptor_shares requested{
+      .http = 10'000, .beanstalk = 20'000, .faktory = 10'000, .posts = 8};
+  EXPECT_EQ(share_descriptors(1072, requested),
             (descriptor_shares{.http = 250, .beanstalk = 499, .faktory = 250, .posts = 8}));
   EXPECT_EQ(share_descriptors(1072, {.beanstalk = 20'000, .posts = 8}),
             (descriptor_shares{.beanstalk = 1000, .posts = 8}))
-      << "what is off gets none";
+      << "a protocol that is off gets none";
 }
 
-TEST(DescriptorShares, AreOneAtLeastOfEachThatIsOn) {
+TEST(DescriptorShares, AreAtLeastOneForEachThatIsOn) {
   for (std::uint64_t limit = 0; limit < 400; ++limit) {
     const auto shares =
         share_descriptors(limit, {.http = 10'000, .beanstalk = 10, .faktory = 1, .posts = 64});
@@ -43,7 +44,7 @@ TEST(DescriptorShares, AreOneAtLeastOfEachThatIsOn) {
   }
 }
 
-TEST(DescriptorShares, FitIntoTheLimitAndAreNeverNone) {
+TEST(DescriptorShares, FitIntoTheLimitAndAreNeverZero) {
   for (std::uint64_t limit = 0; limit < 2000; ++limit) {
     for (const std::uint64_t posts : {1U, 64U, 5000U}) {
       const auto shares = share_descriptors(limit, {.http = 700, .posts = posts});

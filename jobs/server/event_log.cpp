@@ -42,7 +42,7 @@ std::string_view word_of(log_level level) {
   return level_words[static_cast<std::size_t>(level)].second;
 }
 
-// A word stands as it is; what has spaces or quotes in it, or nothing, gets quotes.
+// Returns whether the text needs no quotes.
 bool is_plain(std::string_view text) {
   return !text.empty() && text.find_first_of(" \t\r\n\"=\\") == std::string_view::npos;
 }
@@ -53,21 +53,21 @@ std::string json_string(std::string_view text) {
   return out;
 }
 
-// Without a lock of its own: event_log has one.
+// Unsynchronized: event_log has the lock.
 class file_sink final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
  public:
-  explicit file_sink(std::FILE* to) : to_(to) {}
+  explicit file_sink(std::FILE* file) : file_(file) {}
 
  private:
   void sink_it_(const spdlog::details::log_msg& message) override {
     spdlog::memory_buf_t line;
     formatter_->format(message, line);
-    std::fwrite(line.data(), 1, line.size(), to_);
-    std::fflush(to_);
+    std::fwrite(line.data(), 1, line.size(), file_);
+    std::fflush(file_);
   }
-  void flush_() override { std::fflush(to_); }
+  void flush_() override { std::fflush(file_); }
 
-  std::FILE* to_;
+  std::FILE* file_;
 };
 
 }  // namespace
@@ -99,9 +99,9 @@ void event_log::field::append_json(std::string& line) const {
 
 class event_log::impl {
  public:
-  impl(const log_options& o, std::FILE* to)
-      : logger("sluice", std::make_shared<file_sink>(to == nullptr ? stderr : to)) {
-    // The message has the whole line but for its time, which spdlog knows best.
+  impl(const log_options& o, std::FILE* file)
+      : logger("sluice", std::make_shared<file_sink>(file == nullptr ? stderr : file)) {
+    // The message is the whole line except the time, which spdlog adds.
     logger.set_formatter(std::make_unique<spdlog::pattern_formatter>(
         o.json ? R"({"time":"%Y-%m-%dT%H:%M:%S.%eZ",%v})" : "%Y-%m-%dT%H:%M:%S.%eZ %v",
         spdlog::pattern_time_type::utc));
@@ -109,11 +109,11 @@ class event_log::impl {
   }
 
   mutex writing;
-  spdlog::logger logger;  // guarded by `writing`
+  spdlog::logger logger;  // protected by `writing`
 };
 
-event_log::event_log(log_options o, std::FILE* to)
-    : options_(o), impl_(std::make_unique<impl>(o, to)) {}
+event_log::event_log(log_options o, std::FILE* file)
+    : options_(o), impl_(std::make_unique<impl>(o, file)) {}
 
 event_log::~event_log() = default;
 

@@ -1,9 +1,10 @@
 #pragma once
 
-// What the server says about itself while it runs: one line for each notable event, to standard
-// error, for people or for a collector.
+// The server's log: one line for each notable event, to standard error, for people or for log
+// collectors.
 //
-// Guarantees: any thread may call anything. A line is written as a whole and at once.
+// Guarantees: all functions may be called from any thread. Each line is written at once and as a
+// whole.
 // Cost: a suppressed line is one comparison. No line is written for each job.
 //
 //     log.info("listening", {{"url", url}, {"pid", 1234}});
@@ -33,7 +34,7 @@ struct log_options {
 
 class event_log {
  public:
-  // A name and a value of a line. The name is plain letters.
+  // A name and a value of a line. The name consists of letters.
   class field {
    public:
     field(std::string_view name, std::string_view value) : name_(name), value_(value) {}
@@ -55,8 +56,8 @@ class event_log {
   };
   using fields = std::initializer_list<field>;
 
-  // Without a file it writes to standard error. A test gives one.
-  explicit event_log(log_options o, std::FILE* to = nullptr);
+  // Writes to `file`, or to standard error if it is null.
+  explicit event_log(log_options o, std::FILE* file = nullptr);
   ~event_log();
   event_log(const event_log&) = delete;
   event_log& operator=(const event_log&) = delete;

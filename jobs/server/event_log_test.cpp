@@ -1,4 +1,4 @@
-// Lines of the log as people and as collectors get them.
+// Lines of the log as text and JSON.
 #include "jobs/server/event_log.hpp"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 namespace sluice::jobs::event_log_test {
 namespace {
 
-// What a log with these options writes while `say` speaks to it.
+// Returns the output of a log with these options while `say` writes to it.
 template <class Say>
 std::string lines_of(log_options o, Say say) {
   char* text = nullptr;
@@ -26,7 +26,7 @@ std::string lines_of(log_options o, Say say) {
   return lines;
 }
 
-// Behind the time, which is 24 characters and a space.
+// Returns the line after the time, which is 24 characters and a space.
 std::string after_time(const std::string& line) {
   return line.size() > 25 ? line.substr(25) : "too short: " + line;
 }
@@ -48,7 +48,7 @@ TEST(EventLog, BeginsALineWithTheTimeInUtc) {
   EXPECT_EQ(line.substr(23, 2), "Z ");
 }
 
-TEST(EventLog, QuotesWhatIsNotOneWord) {
+TEST(EventLog, QuotesValuesThatAreNotOneWord) {
   const auto line = lines_of({}, [](event_log& log) {
     log.error("store fails", {{"reason", "disk \"full\"\nreally"}, {"empty", ""}});
   });
@@ -67,7 +67,7 @@ TEST(EventLog, WritesOneJsonObjectALine) {
             "\"diff\":-1}\n");
 }
 
-TEST(EventLog, LeavesOutWhatIsBelowItsLevel) {
+TEST(EventLog, SuppressesLinesBelowItsLevel) {
   const auto text = lines_of({.level = log_level::warn}, [](event_log& log) {
     log.debug("a");
     log.info("b");
@@ -80,7 +80,7 @@ TEST(EventLog, LeavesOutWhatIsBelowItsLevel) {
   EXPECT_EQ(lines_of({.level = log_level::off}, [](event_log& log) { log.error("d"); }), "");
 }
 
-TEST(EventLog, WritesBracesAsTheyAre) {
+TEST(EventLog, WritesBracesUnchanged) {
   const auto line = lines_of({}, [](event_log& log) { log.info("{}", {{"x", "{0}%v"}}); });
   EXPECT_EQ(after_time(line), "info  {} x={0}%v\n");
 }

@@ -25,42 +25,42 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Jobs carry what their producers put in: only this user may read them.
+// Private: jobs contain data of producers.
 constexpr mode_t private_folder = 0700;
 
-// For answers that are under way when all else is done; a client that does not read them has lost
-// nothing but the answer.
-constexpr milliseconds last_answers{5'000};
+// Time at the end for responses in progress; a client that does not read in time loses only the
+// response.
+constexpr milliseconds last_responses{5'000};
 
-// For jobs that connections of beanstalk and Faktory hold, at the end.
-constexpr milliseconds looked_at_every{20};
+// Polling interval at the end for jobs held by connections of beanstalk and Faktory.
+constexpr milliseconds held_jobs_poll{20};
 
-// How soon a token that was made or revoked by a command is known to a server that runs.
-constexpr milliseconds tokens_looked_at{1'000};
+// Polling interval for tokens created or revoked by a command.
+constexpr milliseconds tokens_poll{1'000};
 
 error cannot_use(const std::string& folder, int why, std::string_view advice) {
   const error_code code = why == ENOENT   ? error_code::not_found
                           : why == ENOSPC ? error_code::disk_full
                                           : error_code::io_error;
-  return {code, "cannot keep jobs in the folder " + folder + ": " + std::strerror(why) + "; " +
+  return {code, "cannot use the data folder " + folder + ": " + std::strerror(why) + "; " +
                     std::string(advice)};
 }
 
 void_result prepare_folder(const std::string& folder) {
   if (::mkdir(folder.c_str(), private_folder) != 0 && errno != EEXIST) {
-    return cannot_use(folder, errno, "make the folder above it, or name another place with --data");
+    return cannot_use(folder, errno, "create its parent folder, or use another folder with --data");
   }
   struct stat found {};
   if (::stat(folder.c_str(), &found) != 0) {
-    return cannot_use(folder, errno, "name another place with --data");
+    return cannot_use(folder, errno, "use another folder with --data");
   }
   if (!S_ISDIR(found.st_mode)) {
-    return cannot_use(folder, ENOTDIR, "--data takes a folder, in which the file is made");
+    return cannot_use(folder, ENOTDIR, "--data must be a folder");
   }
   if (::access(folder.c_str(), R_OK | W_OK | X_OK) != 0) {
     return cannot_use(folder, errno,
-                      "let user " + std::to_string(::geteuid()) +
-                          " read and write it, or name another place with --data");
+                      "give user " + std::to_string(::geteuid()) +
+                          " access to it, or use another folder with --data");
   }
   return done{};
 }
@@ -107,16 +107,16 @@ queue_counts sum_of(const std::vector<queue_info>& queues) {
 }
 
 std::string_view loss_of(const server_options& o) {
-  if (o.memory) return "nothing is kept: all jobs are gone when this ends";
+  if (o.memory) return "nothing is stored: all jobs are lost when the server ends";
   switch (o.sync) {
     case sync_mode::full:
-      return "a job is on the disk before it is acknowledged";
+      return "a job is on disk before it is acknowledged";
     case sync_mode::interval:
-      return "a power cut may lose what came in the last sync interval";
+      return "a power cut may lose the jobs of the last sync interval";
     case sync_mode::off:
       break;
   }
-  return "a power cut may lose what the system had not yet written";
+  return "a power cut may lose jobs that the system has not written to disk";
 }
 
 }  // namespace
@@ -130,13 +130,13 @@ void_result server::impl::open() {
   auto keep = open_store(options_, log_);
   if (!keep) return keep.error();
   if (options_.serves_http) {
-    if (auto loaded = load_tokens_first(); !loaded) return loaded;
+    if (auto loaded = load_initial_tokens(); !loaded) return loaded;
   }
   engine_options e = options_.engine;
   if (!options_.memory && options_.sync == sync_mode::interval) {
     e.flush_every = options_.sync_interval;
   }
-  e.on_health = [this](const health& now) { tell_health(now); };
+  e.on_health = [this](const health& now) { log_health(now); };
   auto rules = url_rules::parse(options_.delivery.allow);
   if (!rules) return error{rules.error().code, "delivery.allow: " + rules.error().message};
   rules_.with([&](url_rules& r) { r = *rules; });
@@ -153,7 +153,7 @@ void_result server::impl::open() {
   engine_ = std::move(*opened);
 
   if (options_.memory) {
-    log_.warn("nothing is stored", {{"memory", "as much as the jobs take that wait"},
+    log_.warn("nothing is stored", {{"memory", "grows with the waiting jobs"},
                                     {"bound", "sluice queues set NAME --capacity-bytes SIZE"}});
   }
   const auto queues = engine_->queues();
@@ -195,37 +195,37 @@ http_server_options server::impl::http_options() {
     port.list = [this](const std::string& after, std::size_t limit) {
       return faktory_->workers(after, limit);
     };
-    port.tell = [this](const std::string& wid, worker_state what) {
-      return faktory_->tell(wid, what);
+    port.set_state = [this](const std::string& wid, worker_state state) {
+      return faktory_->set_state(wid, state);
     };
   }
   o.on_intrusion = [this](const intrusion_notice& n) {
-    log_.warn("tokens that are not known", {{"times", n.times}, {"from", n.from}});
+    log_.warn("requests with unknown tokens", {{"times", n.times}, {"from", n.from}});
   };
   return o;
 }
 
 void_result server::impl::listen(net::listening_sockets* sockets) {
   sockets_ = sockets;
-  if (auto made = make_protocols(); !made) return made;
+  if (auto made = create_protocols(); !made) return made;
   if (options_.serves_http) {
     if (auto listens = listen_http(); !listens) return listens;
   }
   if (auto listens = listen_protocols(); !listens) return listens;
   if (sockets_ != nullptr) {
     for (const std::string& name : sockets_->close_unused()) {
-      log_.warn("a socket was passed that no setting listens on", {{"socket", name}});
+      log_.warn("no setting uses a passed socket", {{"socket", name}});
     }
   }
   for (const std::string& warning : options_.warnings) log_.warn(warning);
-  audit_->write({.who = "local", .from = "start", .act = "start " + places()});
+  audit_->write({.who = "local", .from = "start", .act = "start " + addresses()});
   return done{};
 }
 
-// Returns the address of the socket that systemd or the predecessor passed under this name, else
-// `set`. Fails if a unit of systemd has another address than the configuration: the clients of one
-// of them would not find the server.
-result<listen_address> server::impl::given_or(std::string_view name, const listen_address& set) {
+// Returns the address of the socket that systemd or the previous process passed under this name,
+// else `set`. Fails if a unit of systemd has another address than the configuration: clients of one
+// of the two would not find the server.
+result<listen_address> server::impl::passed_or(std::string_view name, const listen_address& set) {
   const auto given = sockets_ != nullptr ? sockets_->tcp_address(name) : std::nullopt;
   if (!given) return set;
   const listen_address at{given->address().to_string(), given->port()};
@@ -234,19 +234,19 @@ result<listen_address> server::impl::given_or(std::string_view name, const liste
   if (!is_as_set && set.port != 0 && set != listen_address{} && !sockets_->is_own(name)) {
     return error{error_code::invalid,
                  "systemd passed the socket '" + std::string(name) + "' on " + to_string(at) +
-                     ", but the configuration says " + to_string(set) +
+                     ", but the configured address is " + to_string(set) +
                      ": set ListenStream=" + to_string(set) +
                      " in its .socket unit, or set the address of the unit in the configuration"};
   }
   if (!is_as_set && set.port != 0) {
-    log_.warn("the passed socket is used in place of the address that is set",
+    log_.warn("using the passed socket instead of the configured address",
               {{"socket", name}, {"address", to_string(at)}, {"set", to_string(set)}});
   }
   return at;
 }
 
 void_result server::impl::listen_http() {
-  const auto given = given_or("http", options_.listen);
+  const auto given = passed_or("http", options_.listen);
   if (!given) return given.error();
   options_.listen = *given;
   http_ = std::make_unique<http_server>(http_options());
@@ -257,61 +257,62 @@ void_result server::impl::listen_http() {
   }
   options_.listen.port = *port;
   log_.info("listening", {{"url", url()}, {"pid", ::getpid()}});
-  if (const auto shown = http_->certificate()) tell_certificate(*shown);
+  if (const auto shown = http_->certificate()) log_certificate(*shown);
   if (!is_loopback(address()) && !is_secure()) {
-    log_.warn("tokens and jobs can be read on the way", {{"http", "plain, as http.insecure says"}});
+    log_.warn("tokens and jobs are sent unencrypted",
+              {{"http", "plain, because of http.insecure"}});
   }
   return done{};
 }
 
-// Every connection and every post is a descriptor, and many systems let a program have 1024 until
-// it asks.
+// Every connection and every post needs a descriptor, and many systems have a soft limit of 1024.
 void server::impl::raise_descriptor_limit() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  const descriptor_shares asked{
+  const descriptor_shares requested{
       .http = options_.serves_http ? options_.http.connections_max : 0,
       .beanstalk = options_.beanstalk.is_on() ? options_.beanstalk.connections_max : 0,
       .faktory = options_.faktory.is_on() ? options_.faktory.connections_max : 0,
       .posts = options_.delivery.concurrency};
-  const rlim_t wanted = descriptors_for(asked);
+  const rlim_t wanted = descriptors_for(requested);
   if (limit.rlim_cur >= wanted) return;
   limit.rlim_cur = std::min(wanted, limit.rlim_max);
   ::setrlimit(RLIMIT_NOFILE, &limit);
   if (limit.rlim_cur >= wanted) return;
-  const descriptor_shares shares = share_descriptors(limit.rlim_cur, asked);
+  const descriptor_shares shares = share_descriptors(limit.rlim_cur, requested);
   if (shares.http > 0) options_.http.connections_max = shares.http;
   if (shares.beanstalk > 0) options_.beanstalk.connections_max = shares.beanstalk;
   if (shares.faktory > 0) options_.faktory.connections_max = shares.faktory;
   options_.delivery.concurrency = shares.posts;
-  log_.warn("fewer connections than asked for", {{"connections", shares.connections()},
-                                                 {"deliveries", shares.posts},
-                                                 {"descriptors", limit.rlim_cur}});
+  log_.warn("fewer connections than configured", {{"connections", shares.connections()},
+                                                  {"deliveries", shares.posts},
+                                                  {"descriptors", limit.rlim_cur}});
 }
 
-void server::impl::tell_health(const health& now) {
+void server::impl::log_health(const health& now) {
   if (now.takes_pushes) {
-    log_.info("store works again", {{"pushes", "taken"}});
+    log_.info("store works again", {{"pushes", "accepted"}});
   } else {
     log_.error("store fails",
-               {{"pushes", "refused"}, {"code", to_string(now.code)}, {"reason", now.reason}});
+               {{"pushes", "rejected"}, {"code", to_string(now.code)}, {"reason", now.reason}});
   }
 }
 
-// A signal that ends it; sees to the others, and tells systemd that it is alive.
-int server::impl::wait_for_the_end(signal_watch& signals) {
-  systemd_.ready("listening on " + places());
+// Returns the signal that ends the server. Handles the other signals and sends the watchdog
+// message.
+int server::impl::wait_for_end_signal(signal_watch& signals) {
+  systemd_.ready("listening on " + addresses());
   for (;;) {
     const auto every = systemd_.watchdog();
-    const milliseconds nap = every ? std::min(*every / 2, tokens_looked_at) : tokens_looked_at;
+    const milliseconds nap = every ? std::min(*every / 2, tokens_poll) : tokens_poll;
     const auto woken = signals.wait(deadline::after(nap));
-    if (woken.what == signal_watch::woken::by::deadline) {
+    if (woken.cause == signal_watch::woken::by::deadline) {
       send_alive();
       if (http_ != nullptr && detail::file_stamp::of(token_file_of(options_)) != tokens_stamp_) {
-        const auto how = reload_tokens();
-        const std::string problem = how ? "" : how.error().message;
-        if (how || problem != tokens_problem_) {  // the same is said once
-          reload_part("tokens", token_file_of(options_), how);
+        const auto outcome = reload_tokens();
+        const std::string problem = outcome ? "" : outcome.error().message;
+        if (outcome || problem != tokens_problem_) {  // logs each error once
+          log_reload("tokens", token_file_of(options_), outcome);
         }
         tokens_problem_ = problem;
       }
@@ -325,19 +326,19 @@ int server::impl::wait_for_the_end(signal_watch& signals) {
   }
 }
 
-// A call to the engine comes first: it returns only if the engine is not stuck.
+// Calls the engine first: the call returns only if the engine is not stuck.
 void server::impl::send_alive() {
-  [[maybe_unused]] const auto moves = engine_->stats();
+  [[maybe_unused]] const auto stats = engine_->stats();
   if (systemd_.watchdog()) systemd_.alive();
 }
 
-// Returns when `shut_down` has ended or a second signal ends the server at once. The watchdog also
-// runs during a stop, which may take longer than its period.
+// Returns when `shut_down` has ended, or on a second signal. Sends the watchdog message meanwhile:
+// a stop may take longer than its period.
 signal_watch::woken server::impl::wait_until_stopped(signal_watch& signals) {
   const auto every = systemd_.watchdog();
   for (;;) {
     const auto woken = signals.wait(every ? deadline::after(*every / 2) : deadline::never());
-    if (woken.what == signal_watch::woken::by::deadline) {
+    if (woken.cause == signal_watch::woken::by::deadline) {
       send_alive();
     } else if (woken.number != SIGHUP && woken.number != SIGUSR1 && woken.number != SIGUSR2) {
       return woken;
@@ -349,21 +350,21 @@ signal_watch::woken server::impl::wait_until_stopped(signal_watch& signals) {
 bool server::impl::may_restart() {
   std::string why;
   if (sockets_ == nullptr || !reloader_) {
-    why = "this server has no program to be replaced by";
+    why = "this server has no program to restart with";
   } else if (const health now = engine_->health(); now.code == error_code::corrupt) {
     why = "stop the server and repair the store: " + now.reason;
   } else if (options_.memory) {
-    why = "nothing is stored (--memory), so that all jobs would be lost";
+    why = "nothing is stored (--memory): all jobs would be lost";
   } else if (const auto fresh = reloader_(); !fresh) {
     why = fresh.error().message;
   }
   if (why.empty()) return true;
-  log_.error("not restarted", {{"signal", "SIGUSR2"}, {"reason", why}});
+  log_.error("restart rejected", {{"signal", "SIGUSR2"}, {"reason", why}});
   return false;
 }
 
 server::ending server::impl::serve(signal_watch& signals) {
-  const int first = wait_for_the_end(signals);
+  const int first = wait_for_end_signal(signals);
   const bool restarts = first == SIGUSR2;
   restarts ? systemd_.reloading() : systemd_.stopping("stopping");
   if (sockets_ != nullptr) restarts ? sockets_->stay_open() : sockets_->close_own();
@@ -371,17 +372,17 @@ server::ending server::impl::serve(signal_watch& signals) {
   log_.info("shutting down", {{"signal", name_of(first)},
                               {"leased", engine_->stats().running},
                               {"grace", options_.shutdown_grace}});
-  // On a thread of its own: a second signal is heard whatever this waits for, be it a worker, a
-  // client that does not read, or a disk that does not answer.
+  // On a separate thread, so that a second signal is handled even while this waits for a worker, a
+  // client that does not read, or a disk that does not respond.
   stopping_ = seam::thread([this, &signals] {
     shut_down();
     signals.interrupt();
   });
   const auto woken = wait_until_stopped(signals);
-  if (woken.what == signal_watch::woken::by::signal) {
+  if (woken.cause == signal_watch::woken::by::signal) {
     log_.warn("ending at once",
               {{"signal", name_of(woken.number)}, {"leased", engine_->stats().running}});
-    hurry_.request_stop();
+    stop_now_.request_stop();
     return {.at_once = true, .signal = woken.number};
   }
   stopping_ = {};  // joins
@@ -389,46 +390,47 @@ server::ending server::impl::serve(signal_watch& signals) {
   return {.restarts = restarts && !is_damaged, .has_damaged_store = is_damaged, .signal = first};
 }
 
-// Pushes are taken until the connections end.
+// Accepts pushes until their connections end.
 void server::impl::shut_down() {
   const auto began = seam::now();
-  const auto limits = wait_limits(deadline::after(options_.shutdown_grace), hurry_.get_token());
-  if (!await_what_cannot_be_saved(limits)) {
+  const auto limits = wait_limits(deadline::after(options_.shutdown_grace), stop_now_.get_token());
+  if (!await_unsaved_work(limits)) {
     log_.warn("jobs did not finish in time", {{"leased", engine_->stats().running}});
   }
   log_.info("closing connections",
-            {{"within", last_answers}, {"leased", engine_->stats().running}});
+            {{"within", last_responses}, {"leased", engine_->stats().running}});
   stop();
   log_.info("stopped", {{"took", std::chrono::duration_cast<milliseconds>(seam::now() - began)}});
 }
 
-// A post that is under way, and a job that a connection of beanstalk or Faktory holds, would be
-// done twice. Leases of the HTTP API are saved. False: not all of it ended in time.
-bool server::impl::await_what_cannot_be_saved(const wait_limits& limits) {
-  deliverer* const posts = posts_.with([](std::unique_ptr<deliverer>& mine) { return mine.get(); });
+// Waits for posts in progress and for jobs held by connections of beanstalk and Faktory, which
+// would otherwise be repeated. (Leases of the HTTP API are saved instead.) Returns false if the
+// limits ended the wait.
+bool server::impl::await_unsaved_work(const wait_limits& limits) {
+  deliverer* const posts = posts_.with([](std::unique_ptr<deliverer>& p) { return p.get(); });
   posts->close();
   const bool posted = posts->drained(limits) == status::ok;
   if (beanstalk_ == nullptr && faktory_ == nullptr) return posted;
   if (http_ != nullptr) http_->close_intake();
   close_protocol_intake();
-  engine_->close();  // no further ones, so the count below only falls
+  engine_->close();  // no new leases, so the count below only decreases
   event never;
   while (protocol_jobs() > 0) {
     if (limits.deadline.passed() || limits.stop.stop_requested()) return false;
-    (void)never.wait_within(wait_limits(deadline::after(looked_at_every), limits.stop));
+    (void)never.wait(wait_limits(deadline::after(held_jobs_poll), limits.stop));
   }
   return posted;
 }
 
 void server::impl::stop() {
-  // Without its lock: the committing thread may be about to ask for it.
-  auto posts = posts_.with([](std::unique_ptr<deliverer>& mine) { return std::move(mine); });
+  // Stopped without the lock, which the committing thread may acquire.
+  auto posts = posts_.with([](std::unique_ptr<deliverer>& p) { return std::move(p); });
   if (posts != nullptr) (void)posts->stop(deadline::after(milliseconds(0)));
-  // Waiting calls end. Other requests are served until their connections end.
+  // Ends waiting calls. Other requests are served until their connections end.
   if (engine_ != nullptr) engine_->close();
-  const wait_limits limits(deadline::after(last_answers));
+  const wait_limits limits(deadline::after(last_responses));
   {
-    // At the same time: each gives its clients a moment, in which new connections wait.
+    // Concurrently: each waits for its clients, and still accepts connections meanwhile.
     const seam::thread protocols([&] { stop_protocols(limits); });
     if (http_ != nullptr) http_->stop(limits);
   }
@@ -446,7 +448,7 @@ std::string server::impl::banner(std::string_view program) const {
   text += "  waiting  " + std::to_string(sum.ready) + " ready, " + std::to_string(sum.scheduled) +
           " scheduled, " + std::to_string(sum.held) + " held, " + std::to_string(sum.retrying) +
           " to be retried; " + std::to_string(sum.dead) + " dead\n";
-  const auto others = protocol_places();
+  const auto others = protocol_addresses();
   for (const std::string& place : others) {
     text += (place == others.front() ? "  also     " : "           ") + place + "\n";
   }
@@ -459,22 +461,22 @@ std::string server::impl::banner(std::string_view program) const {
       options_.http.tokens ? R"( -H "Authorization: Bearer $SLUICE_TOKEN")" : "";
   text += "  curl " + at + "/v1/jobs" + token + R"( -d '{"kind":"hello","args":{"name":"Ada"}}')" +
           "\n";
-  text += "Work it with a program, in any language:\n";
+  text += "Run a program for each job, in any language:\n";
   text += "  " + sluice + " work --exec cat" + flag + "\n";
-  text += "See what there is:\n";
+  text += "List the queues:\n";
   text += "  " + sluice + " queues" + flag + "\n\n";
-  text += "Ctrl-C ends it and saves the leases of workers; a second one ends it at once.\n";
+  text += "Ctrl-C ends it and saves the workers' leases; a second signal ends it at once.\n";
   return text;
 }
 
 result<std::unique_ptr<server>> server::open(server_options options) {
   if (auto valid = validate(options); !valid) return valid.error();
-  auto it = std::make_unique<impl>(std::move(options));
-  if (auto opened = it->open(); !opened) return opened.error();
-  return std::unique_ptr<server>(new server(std::move(it)));
+  auto p = std::make_unique<impl>(std::move(options));
+  if (auto opened = p->open(); !opened) return opened.error();
+  return std::unique_ptr<server>(new server(std::move(p)));
 }
 
-server::server(std::unique_ptr<impl> it) : impl_(std::move(it)) {}
+server::server(std::unique_ptr<impl> p) : impl_(std::move(p)) {}
 
 server::~server() = default;
 

@@ -1,13 +1,13 @@
 #pragma once
 
-// The job server as a whole: a store, the engine on it, and in front of it HTTP and the protocols
-// of beanstalkd and Faktory. This is the only place that names concrete parts.
+// The job server: a store, the engine on it, and HTTP and the protocols of beanstalkd and Faktory.
+// This is the only place that names concrete parts.
 //
-// Guarantees: `open` takes the store and makes sure that nobody else has it; only then does
-// `listen` take the address, so that nobody is answered by a server that cannot serve. `serve`
-// returns when the server has ended, and says how. What was acknowledged is durable whatever ends
-// the process: shutting down in order only spares workers from doing something twice. Threads: the
-// engine's committing thread and those of HTTP; the caller of `serve` sleeps.
+// Guarantees: `open` acquires the store exclusively; only then does `listen` bind the address, so
+// that no client reaches a server that cannot serve. `serve` returns when the server has ended,
+// with the reason. Acknowledged changes are durable however the process ends; an orderly shutdown
+// only saves workers from repeating work. Threads: the engine's committing thread and the event
+// loops; the caller of `serve` sleeps.
 //
 //     signal_watch signals({SIGTERM, SIGINT, SIGHUP, SIGUSR1});
 //     auto server = server::open({.data = "data"});
@@ -35,50 +35,51 @@ namespace sluice::jobs {
 
 class server {
  public:
-  // invalid: the options, or tokens that others can read; not_found, io_error: the data folder;
-  // locked, corrupt, disk_full, io_error: the store.
+  // Fails with `invalid` (options, or tokens that other users can read), `not_found` or `io_error`
+  // (data folder), or `locked`, `corrupt`, `disk_full` or `io_error` (store).
   static result<std::unique_ptr<server>> open(server_options options);
-  ~server();  // in order, without waiting for leases
+  ~server();  // orderly, without waiting for leases
   server(const server&) = delete;
   server& operator=(const server&) = delete;
 
-  // invalid (also: others could reach it, and there is no token or no TLS), or unavailable when the
-  // address cannot be had. Once. With `sockets`, which must outlive the server: listens on those
-  // named "http", "beanstalk", "beanstalk-socket" and "faktory", opens the others and adds them.
+  // Call once. Fails with `invalid` (also for an address beyond loopback without a token or TLS),
+  // or `unavailable` if the address cannot be bound. With `sockets`, which must outlive the server:
+  // uses those named "http", "beanstalk", "beanstalk-socket" and "faktory", opens the others and
+  // adds them.
   void_result listen(net::listening_sockets* sockets = nullptr);
   std::uint16_t port() const;            // after listen
-  std::uint16_t beanstalk_port() const;  // zero: not on TCP
-  std::uint16_t faktory_port() const;    // zero: off
+  std::uint16_t beanstalk_port() const;  // 0: not on TCP
+  std::uint16_t faktory_port() const;    // 0: off
   std::string url() const;               // http://127.0.0.1:7433, or https
-  // What a person wants to know who has just started it, and how to push and work a first job:
-  // lines for a shell, with `program` as the shell finds it.
+  // Returns the text printed at the start: its addresses, its store, and commands to
+  // push and run a first job, with `program` as the shell finds it.
   std::string banner(std::string_view program = "sluice") const;
 
-  // Called on SIGHUP for the options as they are by then: the settings of queues and the cron
-  // entries in them are applied. Without one, SIGHUP loads tokens and the certificate only.
+  // `options` is called on SIGHUP and returns the current options, whose queue settings and cron
+  // entries are applied. Without it, SIGHUP reloads only tokens and the certificate.
   void on_reload(std::function<result<server_options>()> options);
 
   struct ending {
-    // A second signal: the caller should end the process without further ado, since what is left
-    // (waiting for the end of jobs, saving leases) was given up. Nothing acknowledged is lost.
+    // A second signal: the caller should exit at once; waiting for jobs and saving leases were
+    // given up. No acknowledged change is lost.
     bool at_once = false;
-    // SIGUSR2: the caller should replace this process by the program as it is installed now, which
-    // inherits the sockets (listening_sockets::pass_on).
+    // SIGUSR2: the caller should replace this process by the installed program, which inherits the
+    // sockets (listening_sockets::pass_on).
     bool restarts = false;
     // The store was found damaged, deleted or replaced, and an operator must act. Never restarts.
     bool has_damaged_store = false;
-    int signal = 0;  // that ended it
+    int signal = 0;  // the signal that ended it
   };
-  // Until a signal. SIGHUP (reloads settings) and SIGUSR1 (makes beanstalk refuse puts) do not end
-  // it. Then: posts that are under way and jobs that connections of beanstalk and Faktory hold may
-  // end, up to options::shutdown_grace; waiting calls are answered, connections end, leases are
-  // saved, all is committed and the store is closed. Pushes are taken until their connection ends.
-  // A second signal is noticed at any time of that. `signals` must outlive the server.
+  // Serves until a signal; SIGHUP (reload) and SIGUSR1 (beanstalk rejects puts) do not end it.
+  // Then waits up to options::shutdown_grace for posts in progress and for jobs held by
+  // connections of beanstalk and Faktory; replies to waiting calls, closes connections, saves
+  // leases, commits everything and closes the store. Pushes are accepted until their connection
+  // ends. A second signal is handled at any time. `signals` must outlive the server.
   ending serve(signal_watch& signals);
 
  private:
   class impl;
-  explicit server(std::unique_ptr<impl> it);
+  explicit server(std::unique_ptr<impl> p);
 
   std::unique_ptr<impl> impl_;
 };

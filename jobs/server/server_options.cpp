@@ -19,17 +19,17 @@ bool is_address(const std::string& host) {
 
 }  // namespace
 
-result<listen_address> parse_listen_address(std::string_view text, const listen_address& usual) {
+result<listen_address> parse_listen_address(std::string_view text, const listen_address& defaults) {
   const auto refuse = [&](std::string_view why) {
     return error{error_code::invalid,
-                 "'" + std::string(text) + "' is no address to listen on: " + std::string(why)};
+                 "invalid listen address '" + std::string(text) + "': " + std::string(why)};
   };
-  listen_address address = usual;
+  listen_address address = defaults;
   std::string_view host = text;
   std::string_view port;
   if (text.starts_with('[')) {
     const std::size_t close = text.find(']');
-    if (close == std::string_view::npos) return refuse("a ] is missing");
+    if (close == std::string_view::npos) return refuse("the ] is missing");
     host = text.substr(1, close - 1);
     port = text.substr(close + 1);
   } else if (const std::size_t colon = text.find(':');
@@ -43,7 +43,7 @@ result<listen_address> parse_listen_address(std::string_view text, const listen_
     const auto [end, failed] =
         std::from_chars(port.data(), port.data() + port.size(), address.port);
     if (failed != std::errc{} || end != port.data() + port.size()) {
-      return refuse("the port is a number from 0 to 65535");
+      return refuse("the port must be a number from 0 to 65535");
     }
   }
   if (!host.empty()) address.host = host;
@@ -65,7 +65,7 @@ bool is_loopback(const listen_address& address) noexcept {
 
 void_result validate(const server_options& o) {
   for (const config_key& key : config_keys()) {
-    // Zero would never sync, which is what `off` is for; where it is not used it may be anything.
+    // 0 would never sync; `off` is the setting for that. An unused value is not checked.
     const bool is_unused =
         key.name == "sync_interval" && (o.sync != sync_mode::interval || o.memory);
     if (is_unused) continue;
@@ -74,13 +74,13 @@ void_result validate(const server_options& o) {
     }
   }
   if (o.tls.certificate.empty() != o.tls.key.empty()) {
-    return error{error_code::invalid, "tls.cert and tls.key go together, and " +
+    return error{error_code::invalid, "set both tls.cert and tls.key: " +
                                           std::string(o.tls.key.empty() ? "tls.key" : "tls.cert") +
                                           " is missing"};
   }
   if (o.beanstalk.tls && o.tls.certificate.empty()) {
     return error{error_code::invalid,
-                 "beanstalk.tls takes a certificate: set tls.cert and tls.key "
+                 "beanstalk.tls needs a certificate: set tls.cert and tls.key "
                  "(--tls-cert, --tls-key)"};
   }
   return done{};

@@ -1,4 +1,4 @@
-// Addresses from the command line.
+// Listen addresses and the validation of options.
 #include "jobs/server/server_options.hpp"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ TEST(ListenAddress, IsReadFromHostAndPort) {
   EXPECT_EQ(parse_listen_address("::1").value(), (listen_address{"::1", 7433}));
 }
 
-TEST(ListenAddress, KnowsWhetherOthersCouldReachIt) {
+TEST(ListenAddress, DetectsLoopback) {
   for (const char* open : {"0.0.0.0:80", "10.0.0.1:80", "[::]:80"}) {
     EXPECT_FALSE(is_loopback(parse_listen_address(open).value())) << open;
   }
@@ -27,7 +27,7 @@ TEST(ListenAddress, KnowsWhetherOthersCouldReachIt) {
   }
 }
 
-TEST(ListenAddress, IsRefusedWhenItIsNone) {
+TEST(ListenAddress, IsRejectedIfInvalid) {
   for (const char* wrong :
        {"127.0.0.1:", "127.0.0.1:x", "127.0.0.1:65536", "127.0.0.1:-1", "[::1:80", "[::1]80"}) {
     EXPECT_FALSE(parse_listen_address(wrong)) << wrong;
@@ -39,11 +39,11 @@ TEST(ListenAddress, IsWrittenAsInAUrl) {
   EXPECT_EQ(to_string(listen_address{"::1", 80}), "[::1]:80");
 }
 
-TEST(ServerOptions, AreFineAsTheyAre) {
+TEST(ServerOptions, AreValidByDefault) {
   EXPECT_TRUE(validate(server_options{}));
 }
 
-TEST(ServerOptions, AreRefusedWhenTheyMakeNoSenseAndSayWhatDoes) {
+TEST(ServerOptions, AreRejectedIfInvalidWithTheAllowedValues) {
   const auto complaint = [](auto change) {
     server_options o;
     change(o);
@@ -58,26 +58,29 @@ TEST(ServerOptions, AreRefusedWhenTheyMakeNoSenseAndSayWhatDoes) {
     };
   };
   EXPECT_EQ(complaint(every(sync_mode::interval, milliseconds(0))),
-            "--sync-interval is from 1ms to 1h");
+            "--sync-interval must be from 1ms to 1h");
   EXPECT_EQ(complaint(every(sync_mode::interval, milliseconds(3'600'001))),
-            "--sync-interval is from 1ms to 1h");
+            "--sync-interval must be from 1ms to 1h");
   EXPECT_EQ(complaint(every(sync_mode::interval, milliseconds(1))), "");
   EXPECT_EQ(complaint(every(sync_mode::full, milliseconds(0))), "") << "it is not used";
-  EXPECT_EQ(complaint([](o& x) { x.http.body_bytes_max = 0; }), "--max-body is from 1KB to 1GB");
+  EXPECT_EQ(complaint([](o& x) { x.http.body_bytes_max = 0; }),
+            "--max-body must be from 1KB to 1GB");
   EXPECT_EQ(complaint([](o& x) { x.http.body_bytes_max = (std::size_t{1} << 30) + 1; }),
-            "--max-body is from 1KB to 1GB");
+            "--max-body must be from 1KB to 1GB");
   EXPECT_EQ(complaint([](o& x) { x.http.connections_max = 0; }),
-            "--max-connections is from 1 to 1000000");
-  EXPECT_EQ(complaint([](o& x) { x.engine.window_bytes_max = 0; }), "--window is from 64KB to 1TB");
-  EXPECT_EQ(complaint([](o& x) { x.engine.queues_max = 0; }), "--max-queues is from 1 to 10000000");
+            "--max-connections must be from 1 to 1000000");
+  EXPECT_EQ(complaint([](o& x) { x.engine.window_bytes_max = 0; }),
+            "--window must be from 64KB to 1TB");
+  EXPECT_EQ(complaint([](o& x) { x.engine.queues_max = 0; }),
+            "--max-queues must be from 1 to 10000000");
   EXPECT_EQ(complaint([](o& x) { x.engine.running_max = 0; }),
-            "--max-leases is from 1 to 10000000");
+            "--max-leases must be from 1 to 10000000");
   EXPECT_EQ(complaint([](o& x) { x.engine.waiting_max = 10'000'001; }),
-            "--max-waiting is from 1 to 10000000");
+            "--max-waiting must be from 1 to 10000000");
   EXPECT_EQ(complaint([](o& x) { x.shutdown_grace = milliseconds(86'400'001); }),
-            "--shutdown-grace is from 0s to 1d");
+            "--shutdown-grace must be from 0s to 1d");
   EXPECT_EQ(complaint([](o& x) { x.beanstalk.tls = true; }),
-            "beanstalk.tls takes a certificate: set tls.cert and tls.key (--tls-cert, --tls-key)");
+            "beanstalk.tls needs a certificate: set tls.cert and tls.key (--tls-cert, --tls-key)");
   EXPECT_EQ(complaint([](o& x) {
               x.beanstalk.tls = true;
               x.tls = {"a.pem", "a.key"};

@@ -27,7 +27,7 @@ std::optional<std::int64_t> number_of(const std::string& text) {
   return value;
 }
 
-// A status is one line.
+// A status must be one line.
 std::string one_line(std::string_view text) {
   std::string line(text);
   std::ranges::replace(line, '\n', ' ');
@@ -38,23 +38,23 @@ std::string one_line(std::string_view text) {
 
 service_notifier::service_notifier() : socket_(variable("NOTIFY_SOCKET")) {
   const auto usec = number_of(variable("WATCHDOG_USEC"));
-  const std::string whose = variable("WATCHDOG_PID");
-  const bool is_ours = whose.empty() || number_of(whose) == ::getpid();
+  const std::string pid = variable("WATCHDOG_PID");
+  const bool is_ours = pid.empty() || number_of(pid) == ::getpid();
   if (usec && *usec > 0 && is_ours)
     watchdog_ = milliseconds(std::max<std::int64_t>(1, *usec / 1000));
 }
 
 void service_notifier::send(std::string_view message) const {
-  sockaddr_un to{};
-  to.sun_family = AF_UNIX;
-  if (socket_.empty() || socket_.size() >= sizeof to.sun_path) return;
-  std::memcpy(to.sun_path, socket_.data(), socket_.size());
-  if (to.sun_path[0] == '@') to.sun_path[0] = '\0';
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (socket_.empty() || socket_.size() >= sizeof address.sun_path) return;
+  std::memcpy(address.sun_path, socket_.data(), socket_.size());
+  if (address.sun_path[0] == '@') address.sun_path[0] = '\0';
   const int out = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (out < 0) return;
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + socket_.size());
   [[maybe_unused]] const auto sent = ::sendto(out, message.data(), message.size(), MSG_NOSIGNAL,
-                                              reinterpret_cast<const sockaddr*>(&to), size);
+                                              reinterpret_cast<const sockaddr*>(&address), size);
   ::close(out);
 }
 

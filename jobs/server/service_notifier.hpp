@@ -1,10 +1,9 @@
 #pragma once
 
-// Tells systemd how the server is doing: ready, reloading, stopping, alive. Without systemd
-// (NOTIFY_SOCKET is not set) it does nothing.
+// Reports the server's state to systemd: ready, reloading, stopping, alive. Does nothing without
+// systemd (NOTIFY_SOCKET is not set).
 //
-// Guarantees: never blocks and never fails: a message that cannot be sent is lost, as nobody could
-// do anything about it.
+// Guarantees: never blocks and never fails; a message that cannot be sent is dropped.
 //
 //     service_notifier systemd;
 //     systemd.ready("listening on http://127.0.0.1:7433");
@@ -23,16 +22,16 @@ class service_notifier {
   explicit service_notifier(std::string socket) : socket_(std::move(socket)) {}
 
   void ready(std::string_view status) const;
-  void reloading() const;  // and `ready` when it is over
+  void reloading() const;  // followed by `ready`
   void stopping(std::string_view status) const;
   void alive() const;
-  // How often `alive` is expected; none: it is not.
+  // The expected interval of `alive`; nullopt: none.
   std::optional<milliseconds> watchdog() const noexcept { return watchdog_; }
 
  private:
   void send(std::string_view message) const;
 
-  std::string socket_;  // a path; with @ first, a name without a file; empty: nobody listens
+  std::string socket_;  // a path, or @ and an abstract name; empty: no systemd
   std::optional<milliseconds> watchdog_;
 };
 

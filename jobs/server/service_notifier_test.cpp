@@ -1,4 +1,4 @@
-// What systemd hears, at a socket of the test.
+// Messages to systemd, received by a socket of the test.
 #include "jobs/server/service_notifier.hpp"
 #include "sluice/base/testing/temporary_folder.hpp"
 
@@ -14,7 +14,7 @@
 namespace sluice::jobs::service_notifier_test {
 namespace {
 
-// The other end: a socket with a path, or with a name that begins with @ and is no file.
+// The receiving end: a socket with a path, or with an abstract name that begins with @.
 class listener {
  public:
   explicit listener(const std::string& name) : socket_(::socket(AF_UNIX, SOCK_DGRAM, 0)) {
@@ -29,7 +29,7 @@ class listener {
   listener(const listener&) = delete;
   listener& operator=(const listener&) = delete;
 
-  std::string heard() const {
+  std::string received() const {
     std::array<char, 1024> text{};
     const auto n = ::recv(socket_, text.data(), text.size(), MSG_DONTWAIT);
     return n > 0 ? std::string(text.data(), static_cast<std::size_t>(n)) : "";
@@ -39,35 +39,35 @@ class listener {
   int socket_;
 };
 
-TEST(ServiceNotifier, TellsWhatTheServerDoes) {
+TEST(ServiceNotifier, SendsTheStateOfTheServer) {
   const sluice::testing::temporary_folder folder;
   const std::string name = folder.file("notify");
   const listener systemd(name);
   const service_notifier notifier(name);
   notifier.ready("listening on\nhttp://x");
-  EXPECT_EQ(systemd.heard(), "READY=1\nSTATUS=listening on http://x\n");
+  EXPECT_EQ(systemd.received(), "READY=1\nSTATUS=listening on http://x\n");
   notifier.reloading();
-  EXPECT_TRUE(systemd.heard().starts_with("RELOADING=1\nMONOTONIC_USEC="));
+  EXPECT_TRUE(systemd.received().starts_with("RELOADING=1\nMONOTONIC_USEC="));
   notifier.alive();
-  EXPECT_EQ(systemd.heard(), "WATCHDOG=1\n");
+  EXPECT_EQ(systemd.received(), "WATCHDOG=1\n");
   notifier.stopping("waiting");
-  EXPECT_EQ(systemd.heard(), "STOPPING=1\nSTATUS=waiting\n");
+  EXPECT_EQ(systemd.received(), "STOPPING=1\nSTATUS=waiting\n");
 }
 
-TEST(ServiceNotifier, KnowsNamesThatAreNoFiles) {
+TEST(ServiceNotifier, SupportsAbstractNames) {
   const std::string name = "@sluice-test-" + std::to_string(::getpid());
   const listener systemd(name);
   service_notifier(name).ready("x");
-  EXPECT_EQ(systemd.heard(), "READY=1\nSTATUS=x\n");
+  EXPECT_EQ(systemd.received(), "READY=1\nSTATUS=x\n");
 }
 
-TEST(ServiceNotifier, IsQuietWhereNobodyListens) {
+TEST(ServiceNotifier, DoesNothingWithoutAReceiver) {
   service_notifier("").ready("x");
   service_notifier("/no/such/socket").ready("x");
   service_notifier(std::string(500, 'x')).ready("x");
 }
 
-TEST(ServiceNotifier, KnowsHowOftenItIsExpected) {
+TEST(ServiceNotifier, ReadsTheWatchdogInterval) {
   const auto interval = [](const char* usec, const char* pid) {
     ::setenv("WATCHDOG_USEC", usec, 1);
     pid != nullptr ? ::setenv("WATCHDOG_PID", pid, 1) : ::unsetenv("WATCHDOG_PID");

@@ -1,6 +1,6 @@
 #pragma once
 
-// A text as one word of a shell's line, so that a command that is printed can be pasted.
+// Quotes a text as one word for a shell, so that a printed command can be pasted.
 //
 //     shell_word("mail")      mail
 //     shell_word("a$b")       'a$b'

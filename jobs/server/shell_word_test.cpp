@@ -5,12 +5,12 @@
 namespace sluice::jobs::shell_word_test {
 namespace {
 
-TEST(ShellWord, IsAsItIsWhereThatWillDo) {
+TEST(ShellWord, IsUnchangedIfItNeedsNoQuotes) {
   EXPECT_EQ(shell_word("mail/high.2+x"), "mail/high.2+x");
   EXPECT_EQ(shell_word("/usr/bin/sluice"), "/usr/bin/sluice");
 }
 
-TEST(ShellWord, IsQuotedWhereAShellWouldReadMore) {
+TEST(ShellWord, IsQuotedIfAShellWouldInterpretIt) {
   EXPECT_EQ(shell_word("a$b"), "'a$b'");
   EXPECT_EQ(shell_word("a;b()"), "'a;b()'");
   EXPECT_EQ(shell_word("two words"), "'two words'");

@@ -58,7 +58,7 @@ signal_watch::woken signal_watch::wait(deadline until) {
 
 void signal_watch::interrupt() noexcept {
   const std::uint64_t one = 1;
-  // Fails only when 2^64 - 1 interrupts are pending already: then one more is not missed.
+  // Fails only if 2^64 - 1 interrupts are pending; one more would change nothing.
   [[maybe_unused]] const auto written = ::write(interrupts_, &one, sizeof one);
 }
 

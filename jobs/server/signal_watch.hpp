@@ -1,10 +1,9 @@
 #pragma once
 
-// Waits for a signal in one thread, as for anything else: no handler runs in the middle of
-// something.
+// Waits for signals in a thread instead of signal handlers.
 //
-// Make one before any other thread is started: the signals are blocked in the calling thread, and
-// threads inherit that. One thread waits at a time; any may `interrupt`.
+// Construct it before starting any thread: it blocks the signals in the calling thread, and new
+// threads inherit that. One thread at a time may wait; any thread may call `interrupt`.
 //
 //     signal_watch signals({SIGTERM, SIGINT});
 //     auto worker = start();                          // its threads never see the signals
@@ -21,17 +20,17 @@ class signal_watch {
  public:
   struct woken {
     enum class by { signal, interrupt, deadline };
-    by what = by::deadline;
+    by cause = by::deadline;
     int number = 0;  // of the signal
   };
 
   explicit signal_watch(std::initializer_list<int> numbers);
-  ~signal_watch();  // unblocks them, as they were; one that is pending then does what it does
+  ~signal_watch();  // restores the signal mask; a pending signal is then delivered
   signal_watch(const signal_watch&) = delete;
   signal_watch& operator=(const signal_watch&) = delete;
 
   woken wait(deadline until = {});
-  // Ends a wait, or the next one.
+  // Ends the current wait, or the next one.
   void interrupt() noexcept;
 
  private:

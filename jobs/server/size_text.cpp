@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view units = "KMGT";
 
-error no_size(std::string_view text) {
+error invalid_size(std::string_view text) {
   return {error_code::invalid, "expected a size such as 64KB, 16MB or 1GB, found '" +
                                    std::string(text.substr(0, 64)) + "'"};
 }
@@ -25,7 +25,7 @@ result<std::uint64_t> parse_size(std::string_view text) {
   std::uint64_t number = 0;
   const char* const end = text.data() + text.size();
   const auto [rest, failed] = std::from_chars(text.data(), end, number);
-  if (failed != std::errc{}) return no_size(text);
+  if (failed != std::errc{}) return invalid_size(text);
   std::string unit;
   for (const char* at = rest; at != end; ++at) {
     if (*at != ' ' || at != rest) unit += upper(*at);
@@ -34,10 +34,10 @@ result<std::uint64_t> parse_size(std::string_view text) {
   const std::size_t power = units.find(unit.front());
   unit.erase(0, 1);
   if (power == std::string_view::npos || (unit != "" && unit != "B" && unit != "IB")) {
-    return no_size(text);
+    return invalid_size(text);
   }
   const unsigned shift = 10 * (static_cast<unsigned>(power) + 1);
-  if (number > (std::numeric_limits<std::uint64_t>::max() >> shift)) return no_size(text);
+  if (number > (std::numeric_limits<std::uint64_t>::max() >> shift)) return invalid_size(text);
   return number << shift;
 }
 

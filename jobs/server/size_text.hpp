@@ -1,7 +1,7 @@
 #pragma once
 
-// Sizes as people write them: "64KB", "16MiB", "1GB", or a plain number of bytes. K, M, G and T are
-// powers of 1024, with and without the i.
+// Parses and formats sizes: "64KB", "16MiB", "1GB", or a number of bytes. K, M, G and T are powers
+// of 1024, with and without the i.
 
 #include <cstdint>
 #include <string>
@@ -12,7 +12,7 @@
 namespace sluice::jobs {
 
 result<std::uint64_t> parse_size(std::string_view text);
-// In the largest unit of which it is a whole number: "16MB".
+// Uses the largest unit that gives a whole number: "16MB".
 std::string format_size(std::uint64_t bytes);
 
 }  // namespace sluice::jobs

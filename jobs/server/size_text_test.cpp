@@ -1,4 +1,4 @@
-// Sizes as people write them.
+// Parsing and formatting of sizes.
 #include "jobs/server/size_text.hpp"
 
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 namespace sluice::jobs::size_text_test {
 namespace {
 
-TEST(SizeText, IsReadWithAndWithoutAUnit) {
+TEST(SizeText, IsParsedWithAndWithoutAUnit) {
   EXPECT_EQ(parse_size("0").value(), 0U);
   EXPECT_EQ(parse_size("12").value(), 12U);
   EXPECT_EQ(parse_size("12B").value(), 12U);
@@ -17,14 +17,14 @@ TEST(SizeText, IsReadWithAndWithoutAUnit) {
   EXPECT_EQ(parse_size("2tb").value(), std::uint64_t{2} << 40);
 }
 
-TEST(SizeText, IsRefusedWhenItIsNone) {
+TEST(SizeText, IsRejectedIfInvalid) {
   for (const char* bad : {"", "MB", "-1", "1.5MB", "1XB", "1MBB", "1 M B", "0x10",
                           "99999999999999999999", "99999999TB", "1\n"}) {
     EXPECT_FALSE(parse_size(bad)) << bad;
   }
 }
 
-TEST(SizeText, IsReadAsItIsWritten) {
+TEST(SizeText, RoundTrips) {
   for (const std::uint64_t size :
        {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{1000}, std::uint64_t{1024},
         std::uint64_t{16} << 20, (std::uint64_t{1} << 40) + 1024, ~std::uint64_t{0}}) {

@@ -9,19 +9,19 @@ constexpr const char* count_deltas_object = "sluice::jobs::count_deltas";
 
 std::uint64_t plus(std::uint64_t count, std::int64_t delta) {
   const auto sum = static_cast<std::int64_t>(count) + delta;
-  check(sum >= 0, count_deltas_object, "a count that does not go below zero");
+  check(sum >= 0, count_deltas_object, "a count of at least zero");
   return static_cast<std::uint64_t>(sum);
 }
 
 }  // namespace
 
 void count_deltas::add(const change& c) {
-  switch (c.what) {
+  switch (c.type) {
     case change::op::add:
-      return enter(c.queue, c.it->state, weight_of(c.it->spec));
+      return enter(c.queue, c.job->state, weight_of(c.job->spec));
     case change::op::move:
       leave(c.queue, c.from, c.weight);
-      return enter(c.queue, c.to, c.weight);
+      return enter(c.queue, c.new_state, c.weight);
     case change::op::drop:
       return leave(c.queue, c.from, c.weight);
     default:
@@ -44,16 +44,14 @@ count_deltas::delta& count_deltas::of(queue_number queue) {
 }
 
 void count_deltas::enter(queue_number queue, job_state state, std::uint64_t weight) {
-  check(state != job_state::running, count_deltas_object,
-        "a state that a store keeps, and running is none");
+  check(state != job_state::running, count_deltas_object, "a stored state, not running");
   delta& d = of(queue);
   ++d.jobs[static_cast<std::size_t>(state)];
   if (!has_ended(state)) d.bytes += static_cast<std::int64_t>(weight);
 }
 
 void count_deltas::leave(queue_number queue, job_state state, std::uint64_t weight) {
-  check(state != job_state::running, count_deltas_object,
-        "a state that a store keeps, and running is none");
+  check(state != job_state::running, count_deltas_object, "a stored state, not running");
   delta& d = of(queue);
   --d.jobs[static_cast<std::size_t>(state)];
   if (!has_ended(state)) d.bytes -= static_cast<std::int64_t>(weight);

@@ -1,16 +1,16 @@
 #pragma once
 
-// What a batch does to the counts of the queues that it touches, summed up so that a store writes
-// each queue once however many jobs went through it.
+// Sums the changes of a transaction to the counts of its queues, so that a store writes each queue
+// once, independent of the number of changed jobs.
 //
-// Guarantees: plain value, one thread. A state is one that a store keeps: `running` is a broken
-// contract. Bytes are those of jobs that have not ended, so a move that ends a job takes its weight
-// away, and one that brings it back adds it again.
-// Cost: one small allocation for each queue that a batch touches; a change of the same queue as the
-// change before finds it by one comparison.
+// Guarantees: plain value, one thread. `running` is not a stored state: passing it is a broken
+// contract. Bytes count unfinished jobs only: a move that ends a job subtracts its weight, a move
+// that revives it adds it again.
+// Cost: one small allocation for each queue of the transaction; a change of the same queue as the
+// previous change costs one comparison.
 //
 //     count_deltas deltas;
-//     for (const change& c : batch.changes) deltas.add(c);
+//     for (const change& c : transaction.changes) deltas.add(c);
 //     for (const auto& d : deltas.touched()) write(d.queue, d.jobs_of(job_state::ready), d.bytes);
 
 #include <array>
@@ -35,13 +35,13 @@ class count_deltas {
     std::int64_t jobs_of(job_state s) const noexcept { return jobs[static_cast<std::size_t>(s)]; }
   };
 
-  // An add that was done, a move or a drop; other changes count for nothing.
-  void add(const change& what);
-  // A job of this weight is in this state from now on, or is not any more.
+  // Counts a successful add, a move or a drop; ignores other changes.
+  void add(const change& c);
+  // A job of this weight enters or leaves this state.
   void enter(queue_number queue, job_state state, std::uint64_t weight);
   void leave(queue_number queue, job_state state, std::uint64_t weight);
 
-  // One for each queue that was touched, in the order of the first touch.
+  // One delta per changed queue, in the order of the first change.
   std::span<const delta> touched() const noexcept { return deltas_; }
   void clear() noexcept;
 
@@ -50,10 +50,10 @@ class count_deltas {
 
   std::vector<delta> deltas_;
   std::unordered_map<queue_number, std::size_t> index_;
-  std::size_t last_ = 0;  // into deltas_: a batch stays with one queue for long
+  std::size_t last_ = 0;  // index into deltas_ of the last change: runs of one queue are common
 };
 
-// The counts after a delta. A count below zero is a broken contract.
+// Adds a delta to the counts. A count below zero is a broken contract.
 void apply(const count_deltas::delta& delta, queue_counts& counts);
 
 }  // namespace sluice::jobs

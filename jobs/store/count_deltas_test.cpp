@@ -24,7 +24,7 @@ TEST(count_deltas, SumsUpEachQueueOnce) {
   EXPECT_TRUE(deltas.touched().empty());
 }
 
-TEST(count_deltas, OtherChangesCountForNothing) {
+TEST(count_deltas, IgnoresOtherChanges) {
   count_deltas deltas;
   deltas.add(freeing_key(with_key(a_job(1), "k")));
   deltas.add(setting(1, "default"));
@@ -33,7 +33,7 @@ TEST(count_deltas, OtherChangesCountForNothing) {
   EXPECT_TRUE(deltas.touched().empty());
 }
 
-TEST(count_deltas, ManyQueuesAreToldApart) {
+TEST(count_deltas, ManyQueuesAreSeparate) {
   count_deltas deltas;
   for (queue_number q = 1000; q > 0; --q) {
     change c = adding(a_job(q));
@@ -45,7 +45,7 @@ TEST(count_deltas, ManyQueuesAreToldApart) {
   for (const auto& d : deltas.touched()) EXPECT_EQ(d.jobs_of(job_state::ready), 2);
 }
 
-TEST(count_deltas, AppliedToCountsTheyGiveTheNewCounts) {
+TEST(count_deltas, ApplyingThemGivesTheNewCounts) {
   queue_counts counts{.ready = 5, .bytes = 1000};
   count_deltas deltas;
   deltas.add(moving(a_job(1), job_state::done));
@@ -54,14 +54,14 @@ TEST(count_deltas, AppliedToCountsTheyGiveTheNewCounts) {
             (queue_counts{.ready = 4, .done = 1, .bytes = 1000 - weight_of(a_job(1).spec)}));
 }
 
-TEST(count_deltas_death_test, RunningIsNoStateOfAStore) {
+TEST(count_deltas_death_test, RunningIsNotAStoredState) {
   job j = a_job(1);
   j.state = job_state::running;
   count_deltas deltas;
-  EXPECT_DEATH(deltas.add(adding(j)), "running is none");
+  EXPECT_DEATH(deltas.add(adding(j)), "a stored state, not running");
   queue_counts none;
   deltas.add(dropping(a_job(1)));
-  EXPECT_DEATH(apply(deltas.touched()[0], none), "below zero");
+  EXPECT_DEATH(apply(deltas.touched()[0], none), "a count of at least zero");
 }
 
 }  // namespace

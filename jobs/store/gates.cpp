@@ -16,7 +16,7 @@ std::size_t index_of(after_when when) {
 }  // namespace
 
 line_number line_of(queue_number queue, std::string_view key) noexcept {
-  // FNV-1a, and a last mixing, so that keys that differ little are far apart. Stored: never change.
+  // FNV-1a with a final mix, so that similar keys have distant numbers. Stored: never change.
   std::uint64_t h = 14695981039346656037ULL ^ (queue * 0x9E3779B97F4A7C15ULL);
   for (const char c : key) h = (h ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
   h = (h ^ (h >> 32)) * 0xD6E8FEB86659FD93ULL;
@@ -41,11 +41,11 @@ void gates::begin(unix_time now) {
   batches_.clear();
 }
 
-// Conditions.
+// ---- conditions
 
 gates::outcome gates::outcome_of(job_state state) noexcept {
   if (state == job_state::done) return {hope::met, hope::met, hope::lost};
-  if (has_ended(state)) return {hope::open, hope::met, hope::met};  // it may be retried
+  if (has_ended(state)) return {hope::open, hope::met, hope::met};  // it can be retried
   return {hope::open, hope::open, hope::open};
 }
 
@@ -56,47 +56,47 @@ gates::outcome gates::outcome_of(const batch_info& b) noexcept {
   return {hope::open, hope::met, failure};
 }
 
-bool gates::find_outcome(job_id on, outcome& what) {
+bool gates::find_outcome(job_id on, outcome& outcomes) {
   std::optional<job_state> state;
   if (!rows_.state_of(on, state)) return false;
   if (state) {
-    what = outcome_of(*state);
+    outcomes = outcome_of(*state);
     return true;
   }
   known_batch* b = nullptr;
   if (!find_batch(on, b)) return false;
   if (b != nullptr && b->is_damaged) {
-    what = {hope::open, hope::open, hope::open};
+    outcomes = {hope::open, hope::open, hope::open};
     return true;
   }
-  // What is gone by now was done: one that failed is kept for its retention, or was deleted.
-  what = b != nullptr ? outcome_of(b->now) : outcome_of(job_state::done);
+  // A dependency that no longer exists counts as done: failed jobs are kept for their retention.
+  outcomes = b != nullptr ? outcome_of(b->now) : outcome_of(job_state::done);
   return true;
 }
 
 bool gates::refusal_of(const job_spec& spec, std::span<const job_id> own,
-                       std::optional<conflict::reason>& why) {
-  why.reset();
+                       std::optional<conflict::reason>& reason) {
+  reason.reset();
   const auto is_own = [own](job_id id) { return std::ranges::binary_search(own, id); };
   if (spec.batch != 0 && !is_own(spec.batch)) {
     known_batch* b = nullptr;
     if (!find_sound_batch(spec.batch, b)) return false;
-    if (b == nullptr) why = conflict::reason::no_such_batch;
-    if (b != nullptr && b->now.has_ended()) why = conflict::reason::batch_ended;
+    if (b == nullptr) reason = conflict::reason::no_such_batch;
+    if (b != nullptr && b->now.has_ended()) reason = conflict::reason::batch_ended;
   }
   for (const dependency& d : spec.after) {
-    if (why || is_own(d.on)) continue;
+    if (reason || is_own(d.on)) continue;
     outcome known{};
     if (!find_outcome(d.on, known)) return false;
-    if (known[index_of(d.when)] == hope::lost) why = conflict::reason::skipped;
+    if (known[index_of(d.when)] == hope::lost) reason = conflict::reason::skipped;
   }
   return true;
 }
 
-// Arriving.
+// ---- adds and moves to ready
 
-bool gates::admit_new(std::size_t cause, const job& j, queue_number queue, admission& how) {
-  how = {j.state, j.due_at, 0};
+bool gates::admit_new(std::size_t cause, const job& j, queue_number queue, admission& placement) {
+  placement = {j.state, j.due_at, 0};
   const std::vector<dependency>& after = j.spec.after;
   for (auto d = after.begin(); d != after.end(); ++d) {
     const bool is_repeated = std::any_of(after.begin(), d, [&](const dependency& other) {
@@ -108,67 +108,69 @@ bool gates::admit_new(std::size_t cause, const job& j, queue_number queue, admis
     check(known[index_of(d->when)] != hope::lost, gates_object, "an add that was not refused");
     if (known[index_of(d->when)] == hope::met) continue;
     if (!rows_.add_edge(d->on, {j.id, d->when})) return false;
-    ++how.blockers;
+    ++placement.blockers;
   }
   if (j.spec.batch != 0 && !count(cause, j.spec.batch, 1, 1, 0)) return false;
-  if (how.blockers > 0) {
-    how.state = job_state::held;
-    how.due_at = {};
-  } else if (j.state == job_state::ready && !enter(j, queue, how)) {
+  if (placement.blockers > 0) {
+    placement.state = job_state::held;
+    placement.due_at = {};
+  } else if (j.state == job_state::ready && !enter(j, queue, placement)) {
     return false;
   }
-  if (how.state != j.state) note_held(cause, j, queue, how);
+  if (placement.state != j.state) note_held(cause, j, queue, placement);
   return true;
 }
 
-bool gates::admit(std::size_t cause, const job& as_stored, queue_number queue, admission& how) {
-  how = {job_state::ready, {}, as_stored.blockers};
-  if (how.blockers > 0 || waits_in_line(as_stored)) {
-    how.state = job_state::held;
-  } else if (!is_in_line(as_stored) && !enter(as_stored, queue, how)) {
+bool gates::admit(std::size_t cause, const job& as_stored, queue_number queue,
+                  admission& placement) {
+  placement = {job_state::ready, {}, as_stored.blockers};
+  if (placement.blockers > 0 || waits_in_line(as_stored)) {
+    placement.state = job_state::held;
+  } else if (!is_in_line(as_stored) && !enter(as_stored, queue, placement)) {
     return false;
   }
-  if (how.state != job_state::ready) note_held(cause, as_stored, queue, how);
+  if (placement.state != job_state::ready) note_held(cause, as_stored, queue, placement);
   return true;
 }
 
-// A job that could run now but for its key.
-bool gates::enter(const job& j, queue_number queue, admission& how) {
-  how.state = job_state::ready;
+// Takes a place under the key for a job that is blocked by nothing else, or makes it wait.
+bool gates::enter(const job& j, queue_number queue, admission& placement) {
+  placement.state = job_state::ready;
   if (j.spec.key.empty()) return true;
   bool is_active = false;
   if (!rows_.enter_line(line_of(queue, j.spec.key), rows_.slots_of(queue), is_active)) return false;
-  if (!is_active) how.state = job_state::held;
+  if (!is_active) placement.state = job_state::held;
   return true;
 }
 
-void gates::note_held(std::size_t cause, const job& j, queue_number queue, const admission& how) {
+void gates::note_held(std::size_t cause, const job& j, queue_number queue,
+                      const admission& placement) {
   effect e;
-  e.what = effect::kind::held;
+  e.type = effect::kind::held;
   e.cause = cause;
   e.id = j.id;
   e.queue = queue;
-  e.to = how.state;
-  e.due_at = how.due_at;
-  e.blockers = how.blockers;
+  e.new_state = placement.state;
+  e.due_at = placement.due_at;
+  e.blockers = placement.blockers;
   e.weight = weight_of(j.spec);
   effects_.push_back(std::move(e));
 }
 
 void gates::note_released(std::size_t cause, const placed_job& now) {
   effect e;
-  e.what = effect::kind::released;
+  e.type = effect::kind::released;
   e.cause = cause;
-  e.id = now.it->id;
+  e.id = now.job->id;
   e.queue = now.queue;
-  e.to = now.it->state;
-  e.due_at = now.it->due_at;
-  e.weight = weight_of(now.it->spec);
-  e.it = now.it;
+  e.new_state = now.job->state;
+  e.due_at = now.job->due_at;
+  e.weight = weight_of(now.job->spec);
+  e.job = now.job;
   effects_.push_back(std::move(e));
 }
 
-// Leaving.
+// ---- ends and deletions
 
 bool gates::leave(std::size_t cause, const job& j, queue_number queue) {
   const bool was_active = is_in_line(j);
@@ -183,9 +185,9 @@ bool gates::fill_line(std::size_t cause, line_number line, queue_number queue, l
   while (left.waiting > 0 && left.active < rows_.slots_of(queue)) {
     placed_job next;
     if (!rows_.first_in_line(line, next)) return false;
-    if (next.it == nullptr) return rows_.correct_line(line, {left.active, 0});
+    if (next.job == nullptr) return rows_.correct_line(line, {left.active, 0});
     if (!rows_.move_up(line)) return false;
-    next.it->state = job_state::ready;
+    next.job->state = job_state::ready;
     if (!rows_.place(next, job_state::held)) return false;
     note_released(cause, next);
     ++left.active;
@@ -232,11 +234,10 @@ bool gates::damaged_gone(std::size_t cause, job_id id, const remains& left) {
   return ended(cause, id, left.queue, nullptr, job_state::dead) && gone(cause, id);
 }
 
-// Telling those who wait. One after the other, however long the chain: what follows from one is
-// noted, not called.
+// ---- firing edges: through a queue and not by recursion, since chains can be long
 
-void gates::fire_later(job_id on, const outcome& what) {
-  to_fire_.push_back({on, what});
+void gates::fire_later(job_id on, const outcome& outcomes) {
+  to_fire_.push_back({on, outcomes});
 }
 
 bool gates::fire_all(std::size_t cause) {
@@ -252,7 +253,7 @@ bool gates::fire(std::size_t cause, const firing& f) {
   std::vector<edge> all;
   if (!rows_.edges_on(f.on, all)) return false;
   for (const edge& e : all) {
-    const hope now = f.what[index_of(e.when)];
+    const hope now = f.outcomes[index_of(e.when)];
     if (now == hope::open) continue;
     if (!rows_.drop_edge(f.on, e)) return false;
     if (!(now == hope::met ? meet(cause, e.job) : skip(cause, e.job))) return false;
@@ -260,23 +261,23 @@ bool gates::fire(std::size_t cause, const firing& f) {
   return true;
 }
 
-// One of the things that a job waits for has come true.
+// One dependency of a job is met.
 bool gates::meet(std::size_t cause, job_id id) {
   placed_job found;
   if (!rows_.read_job(id, found)) return false;
-  if (found.it == nullptr || found.it->blockers == 0) return true;
-  job& j = *found.it;
+  if (found.job == nullptr || found.job->blockers == 0) return true;
+  job& j = *found.job;
   const job_state from = j.state;
   --j.blockers;
   if (from == job_state::held && j.blockers == 0) {
-    admission how;
+    admission placement;
     if (j.spec.run_at > now_) {
-      how = {job_state::scheduled, j.spec.run_at, 0};
-    } else if (!enter(j, found.queue, how)) {
+      placement = {job_state::scheduled, j.spec.run_at, 0};
+    } else if (!enter(j, found.queue, placement)) {
       return false;
     }
-    j.state = how.state;
-    j.due_at = how.due_at;
+    j.state = placement.state;
+    j.due_at = placement.due_at;
   }
   if (!rows_.place(found, from)) return false;
   if (j.state != from) note_released(cause, found);
@@ -286,24 +287,24 @@ bool gates::meet(std::size_t cause, job_id id) {
 bool gates::skip(std::size_t cause, job_id id) {
   placed_job found;
   if (!rows_.read_job(id, found)) return false;
-  if (found.it == nullptr) return true;
-  // One that was called off waits for nothing. If somebody brings it back, it is not held up by
-  // what no longer exists.
-  if (found.it->state != job_state::held) return meet(cause, id);
+  if (found.job == nullptr) return true;
+  // A cancelled job does not wait. If it is revived later, this dependency must not block it, since
+  // it can never be met.
+  if (found.job->state != job_state::held) return meet(cause, id);
   if (!rows_.forget(found)) return false;
   effect e;
-  e.what = effect::kind::skipped;
+  e.type = effect::kind::skipped;
   e.cause = cause;
   e.id = id;
   e.queue = found.queue;
-  e.weight = weight_of(found.it->spec);
-  e.it = found.it;
+  e.weight = weight_of(found.job->spec);
+  e.job = found.job;
   effects_.push_back(std::move(e));
   if (rows_.may_be_waited_for(id)) fire_later(id, {hope::lost, hope::met, hope::lost});
-  return found.it->spec.batch == 0 || count(cause, found.it->spec.batch, 0, -1, 0);
+  return found.job->spec.batch == 0 || count(cause, found.job->spec.batch, 0, -1, 0);
 }
 
-// Batches.
+// ---- batches
 
 bool gates::find_batch(job_id id, known_batch*& found) {
   found = nullptr;
@@ -329,7 +330,7 @@ bool gates::find_sound_batch(job_id id, known_batch*& found) {
 bool gates::count(std::size_t cause, job_id batch, int total, int pending, int failed) {
   known_batch* b = nullptr;
   if (!find_sound_batch(batch, b)) return false;
-  if (b == nullptr) return true;  // its retention is over, and some of its jobs were kept longer
+  if (b == nullptr) return true;  // the batch was deleted before some of its jobs
   const bool had_failed = b->now.failed > 0;
   b->now.total += static_cast<std::uint64_t>(total);
   b->now.pending += static_cast<std::uint64_t>(pending);
@@ -351,7 +352,7 @@ void gates::settle_batch(std::size_t cause, known_batch& b, bool had_failed) {
     now.ended_at = now_;
     now.due_at = now_ + (now.failed == 0 ? now.keep_done : now.keep_failed);
     effect e;
-    e.what = effect::kind::batch_ended;
+    e.type = effect::kind::batch_ended;
     e.cause = cause;
     e.id = now.id;
     e.batch = std::make_shared<batch_info>(now);
@@ -383,7 +384,7 @@ bool gates::drop_batch(std::size_t cause, job_id id) {
   known_batch* b = nullptr;
   if (!find_batch(id, b)) return false;
   if (b != nullptr && b->is_damaged) return true;
-  if (b != nullptr && !b->now.has_ended()) return true;  // a job of it was just brought back
+  if (b != nullptr && !b->now.has_ended()) return true;  // one of its jobs was revived
   batches_.erase(id);
   if (!rows_.forget_batch(id)) return false;
   return gone(cause, id);

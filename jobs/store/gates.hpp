@@ -1,26 +1,27 @@
 #pragma once
 
-// The rules by which jobs wait for one another, the same for every store: a place under a key, the
-// end of other jobs, the end of a batch.
+// The rules for waiting jobs, shared by all stores: a place under a key, the end of other jobs, the
+// end of a batch.
 //
-// A store has the rows (`gate_rows`); `gates` has the rules, and is asked at three moments of a
-// batch: before a job is written as ready (`admit`), after one was written as ended, deleted or
-// brought back (`ended`, `gone`, `revived`), and at the end of the batch (`finish`). It changes
-// rows through gate_rows, and notes in `effects` what the engine must know.
+// A store has the rows (`gate_rows`), `gates` has the rules. The store calls it within a
+// transaction: before it writes a job as ready (`admit`), after it wrote a job as ended, deleted or
+// revived (`ended`, `gone`, `revived`), and at the end (`finish`). `gates` changes rows through
+// gate_rows, and reports moves to the engine as `effects`.
 //
-// Keys: a line for every key of a queue that is in use, with the number of jobs that have a place
-// (ready, running, retrying, put off) and of those that wait, held. A place is taken when a job
-// could run but for its key, and is left when it ends; the one with the smallest turn follows.
-// Dependencies: an edge from what is waited for to who waits, and on the job the number of those
-// that are open. An edge goes when it has come true. A job that waits for the success of one that
-// failed stays held, until that one is retried and done. One that waits for what can no longer
-// happen is skipped: dropped, and so is what could only wait for it.
-// Batches: counted when a job of it is added, ends, or is brought back; edges on them as on jobs.
+// Keys: every key in use has a line, with the number of its active jobs (ready, running, retrying,
+// deferred) and of its waiting jobs (held). A job takes a place when only its key could block it,
+// and leaves it when it ends; the waiting job with the smallest turn takes it next.
+// Dependencies: an edge from the dependency to the waiting job, and on the job the number of its
+// open dependencies. An edge is deleted when it is met. A job that depends on the success of a
+// failed job stays held until that job is retried and done. A job with a dependency that cannot be
+// met any more is skipped: it is deleted, and so are jobs that can only wait for it.
+// Batches: counted when a job of the batch is added, ends, or is revived; edges as for jobs.
 //
-// Guarantees: not thread-safe, no allocation for a job that has none of these. Cost: for a job with
-// a key, one row's change when it is added and one when it ends, if nobody else wants the key; and
-// in proportion to the edges that an end fires.
-// Every function is false when a row could not be read or written: the batch is then undone.
+// Guarantees: not thread-safe, no allocation for a job without any of these.
+// Cost: for a job with a key, one row is changed when it is added and one when it ends, if no other
+// job has the key; plus the edges that an end fires.
+// Every function returns false if a row could not be read or written: the caller must then roll
+// the transaction back.
 
 #include <array>
 #include <cstddef>
@@ -38,23 +39,23 @@
 
 namespace sluice::jobs {
 
-// The number of the line of a key: the same in every run. Two keys that had the same one would
-// only run one after the other.
+// The number of the line of a key: stored, so it is the same in every process. Keys whose numbers
+// collide share a line, and their jobs run one after the other.
 using line_number = std::int64_t;
 line_number line_of(queue_number queue, std::string_view key) noexcept;
 
 struct line_counts {
-  std::uint32_t active = 0;   // jobs that have a place
-  std::uint32_t waiting = 0;  // jobs that are held for one
+  std::uint32_t active = 0;   // jobs with a place
+  std::uint32_t waiting = 0;  // jobs that are held for a place
 };
 
 struct edge {
-  job_id job = 0;  // who waits
+  job_id job = 0;  // the waiting job
   after_when when = after_when::success;
 };
 
 struct placed_job {
-  std::shared_ptr<job> it;
+  std::shared_ptr<jobs::job> job;
   queue_number queue = 0;
 };
 
@@ -62,44 +63,44 @@ class gate_rows {
  public:
   virtual ~gate_rows() = default;
 
-  // One more in line: it is active if fewer than `slots` are and nobody waits, and waits otherwise.
+  // Adds a job to a line: active if fewer than `slots` are active and none waits, else waiting.
   [[nodiscard]] virtual bool enter_line(line_number line, std::uint32_t slots, bool& is_active) = 0;
-  // One fewer, of the active or of those that wait; what is left of it.
+  // Removes an active or a waiting job from a line. `left`: the remaining counts.
   [[nodiscard]] virtual bool leave_line(line_number line, bool was_active, line_counts& left) = 0;
-  // One that waits is active.
+  // Makes one waiting job of a line active.
   [[nodiscard]] virtual bool move_up(line_number line) = 0;
-  // The held job of this line with the smallest turn that has no open dependency; null: none.
-  // A job whose row is damaged leaves the line, and the next one is taken.
+  // Finds the held job of this line with the smallest turn and no open dependency; null: none.
+  // A job with a damaged row is removed from the line and skipped.
   [[nodiscard]] virtual bool first_in_line(line_number line, placed_job& first) = 0;
-  // Replaces the counts of a line, if it has some, because they do not fit the rows of its jobs.
+  // Replaces the counts of a line, if stored, because they do not match the rows of its jobs.
   [[nodiscard]] virtual bool correct_line(line_number line, line_counts now) = 0;
   // queue_options::key_concurrency.
   virtual std::uint32_t slots_of(queue_number queue) = 0;
 
-  // False for certain: nobody waits for it. Cheap.
+  // False: no job waits for `on`. True: possibly. Cheap.
   virtual bool may_be_waited_for(job_id on) = 0;
   [[nodiscard]] virtual bool edges_on(job_id on, std::vector<edge>& all) = 0;
   [[nodiscard]] virtual bool add_edge(job_id on, edge e) = 0;
   [[nodiscard]] virtual bool drop_edge(job_id on, edge e) = 0;
 
-  // A job's state; none: there is no such job.
+  // Reads a job's state; none: no such job.
   [[nodiscard]] virtual bool state_of(job_id id, std::optional<job_state>& state) = 0;
-  // The whole job; null if it is not there, or its row is damaged.
+  // Reads a whole job; null if it does not exist or its row is damaged.
   [[nodiscard]] virtual bool read_job(job_id id, placed_job& found) = 0;
-  // Stores state, due_at, blockers and has_place of a job that is there, and counts the move.
+  // Stores state, due_at, blockers and has_place of an existing job, and counts the move.
   [[nodiscard]] virtual bool place(const placed_job& changed, job_state from) = 0;
-  // Forgets a job, with the edges on which it waits, its unique key and its logs, and counts that.
+  // Deletes a job with its dependencies, its unique key and its logs, and counts that.
   [[nodiscard]] virtual bool forget(const placed_job& gone) = 0;
 
   // `is_damaged`: its row does not match its checksum; `found` is empty.
   [[nodiscard]] virtual bool read_batch(job_id id, std::optional<batch_info>& found,
                                         bool& is_damaged) = 0;
-  // One that is there, or a new one.
+  // Adds or replaces a batch.
   [[nodiscard]] virtual bool write_batch(const batch_info& b) = 0;
   [[nodiscard]] virtual bool forget_batch(job_id id) = 0;
 };
 
-// How a job is to be written.
+// The state to write a job in.
 struct admission {
   job_state state = job_state::ready;
   unix_time due_at{};
@@ -110,66 +111,67 @@ class gates {
  public:
   explicit gates(gate_rows& rows) : rows_(rows) {}
 
-  // Whether anything here is about this job.
+  // True if the rules apply to this job.
   static bool concern(const job_spec& spec) noexcept {
     return !spec.key.empty() || spec.batch != 0 || !spec.after.empty();
   }
-  // Whether a job has its place under its key; of one that has no key, not.
+  // True if a job has a place under its key; false without a key.
   static bool is_in_line(const job& j) noexcept;
-  // Whether it is held for its turn under its key, and for nothing else.
+  // True if a job is held only for a place under its key.
   static bool waits_in_line(const job& j) noexcept;
-  // job::has_place of one that is moved to this state.
-  static bool keeps_place(const job& as_stored, job_state to) noexcept {
-    return to == job_state::scheduled && is_in_line(as_stored);
+  // Returns job::has_place for a job that is moved to this state.
+  static bool keeps_place(const job& as_stored, job_state new_state) noexcept {
+    return new_state == job_state::scheduled && is_in_line(as_stored);
   }
 
   void begin(unix_time now);
-  // Whether an add can be done; none: it can. Of a group, before any of it is added: `own` are the
-  // ids that it will have, sorted.
+  // Finds the reason to reject an add; none: it can be added. For a group, called before any of it
+  // is added, with the sorted ids of the group in `own`.
   [[nodiscard]] bool refusal_of(const job_spec& spec, std::span<const job_id> own,
-                                std::optional<conflict::reason>& why);
-  // A job that is about to be added, in the state that the engine gave it. Writes its edges and
-  // counts it in its batch.
-  [[nodiscard]] bool admit_new(std::size_t cause, const job& j, queue_number queue, admission& how);
-  // A job that is there and is about to be moved to ready. `blockers` as stored.
+                                std::optional<conflict::reason>& reason);
+  // Called before a job is added, in the state that the engine gave it. Writes its edges and counts
+  // it in its batch.
+  [[nodiscard]] bool admit_new(std::size_t cause, const job& j, queue_number queue,
+                               admission& placement);
+  // Called before an existing job is moved to ready. `blockers` as stored.
   [[nodiscard]] bool admit(std::size_t cause, const job& as_stored, queue_number queue,
-                           admission& how);
+                           admission& placement);
 
-  // After it was written: it went from not ended to this state. `as_stored` is how it was before;
-  // null: it has no key, batch or dependencies.
+  // Called after an unfinished job was written in this final state. `as_stored` is its value
+  // before; null: it has no key, batch or dependencies.
   [[nodiscard]] bool ended(std::size_t cause, job_id id, queue_number queue, const job* as_stored,
                            job_state as);
-  // After it was deleted. One that had not ended goes through `ended` first.
+  // Called after a job was deleted; for an unfinished job, after `ended`.
   [[nodiscard]] bool gone(std::size_t cause, job_id id);
-  // After it was written: it had ended in `from`, and has not any more.
+  // Called after an ended job in state `from` was written as unfinished again.
   [[nodiscard]] bool revived(const job& as_stored, job_state from);
 
-  // The lines and the batch of a deleted job with a damaged row, counted from the rows of the other
-  // jobs.
+  // The lines and the batch of a deleted job with a damaged row, recounted from the rows of the
+  // other jobs.
   struct remains {
     queue_number queue = 0;
     std::vector<std::pair<line_number, line_counts>> lines{};
     job_id batch = 0;
     std::uint64_t pending = 0;  // of the batch
   };
-  // After a job with a damaged row was deleted.
+  // Called after a job with a damaged row was deleted.
   [[nodiscard]] bool damaged_gone(std::size_t cause, job_id id, const remains& left);
 
-  [[nodiscard]] bool add_batch(const batch_info& b);  // open: it is closed by a change of its own
+  [[nodiscard]] bool add_batch(const batch_info& b);  // must be open; close_batch closes it
   [[nodiscard]] bool close_batch(std::size_t cause, job_id id);
   [[nodiscard]] bool drop_batch(std::size_t cause, job_id id);
 
-  // Writes the batches that were counted.
+  // Writes the batches whose counts changed.
   [[nodiscard]] bool finish();
   std::vector<effect> take_effects() { return std::move(effects_); }
 
  private:
   enum class hope : std::uint8_t { met, open, lost };
-  // What became of each condition, by after_when, of something that was waited for.
+  // The result of each condition of a dependency, indexed by after_when.
   using outcome = std::array<hope, 3>;
   struct firing {
     job_id on = 0;
-    outcome what{};
+    outcome outcomes{};
   };
   struct known_batch {
     batch_info now;
@@ -179,20 +181,20 @@ class gates {
 
   static outcome outcome_of(job_state state) noexcept;
   static outcome outcome_of(const batch_info& b) noexcept;
-  bool find_outcome(job_id on, outcome& what);
-  bool enter(const job& j, queue_number queue, admission& how);
+  bool find_outcome(job_id on, outcome& outcomes);
+  bool enter(const job& j, queue_number queue, admission& placement);
   bool leave(std::size_t cause, const job& j, queue_number queue);
   bool fill_line(std::size_t cause, line_number line, queue_number queue, line_counts left);
-  void fire_later(job_id on, const outcome& what);
+  void fire_later(job_id on, const outcome& outcomes);
   bool fire_all(std::size_t cause);
   bool fire(std::size_t cause, const firing& f);
   bool meet(std::size_t cause, job_id id);
   bool skip(std::size_t cause, job_id id);
-  bool find_batch(job_id id, known_batch*& found);        // null: there is none
+  bool find_batch(job_id id, known_batch*& found);        // null: no such batch
   bool find_sound_batch(job_id id, known_batch*& found);  // null also if it is damaged
   bool count(std::size_t cause, job_id batch, int total, int pending, int failed);
   void settle_batch(std::size_t cause, known_batch& b, bool had_failed);
-  void note_held(std::size_t cause, const job& j, queue_number queue, const admission& how);
+  void note_held(std::size_t cause, const job& j, queue_number queue, const admission& placement);
   void note_released(std::size_t cause, const placed_job& now);
 
   gate_rows& rows_;

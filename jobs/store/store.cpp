@@ -5,12 +5,12 @@
 namespace sluice::jobs {
 
 job_ptr cancelled_job(job_id id, std::string queue, const change::lease_record& lease) {
-  auto it = std::make_shared<job>();
-  it->id = id;
-  it->state = job_state::cancelled;
-  it->spec.queue = std::move(queue);
-  it->spec.key = lease.job_key;
-  return it;
+  auto cancelled = std::make_shared<job>();
+  cancelled->id = id;
+  cancelled->state = job_state::cancelled;
+  cancelled->spec.queue = std::move(queue);
+  cancelled->spec.key = lease.job_key;
+  return cancelled;
 }
 
 }  // namespace sluice::jobs

@@ -1,26 +1,26 @@
 #pragma once
 
-// The port between the engine and whatever keeps the jobs: memory, SQLite, a database elsewhere.
+// The port between the engine and the storage of jobs: memory, SQLite, a database server.
 //
-// The engine decides, a store remembers. All that the engine wants remembered goes in through one
-// door, `apply`: a batch of changes that happens as a whole or not at all, and that is on stable
-// storage when `apply` returns (or when `flush` does, for a store that was opened to be flushed at
-// intervals). What the store adds of its own, in the same transaction: it refuses a job whose
-// unique key is taken; it keeps the counts; and it follows the rules of gates.hpp, by which jobs
-// wait for one another, and says in `effect`s what came of them.
+// The engine decides, a store persists. `apply` is the only way to change stored data: it takes a
+// transaction, a set of changes that is done completely or not at all. The transaction is on stable
+// storage when `apply` returns (or when `flush` does, for a store that is flushed at intervals).
+// Within the transaction the store also rejects jobs whose unique key is taken, updates the counts,
+// applies the rules for waiting jobs (gates.hpp), and returns their results as `effect`s.
 //
-// Guarantees: one thread at a time calls a store (the engine's committer). `reader()` gives a
-// second way in, for looking only, which another thread may use meanwhile; it sees whole batches.
-// An error from `apply` means that nothing of the batch happened and that it can be tried again.
-// After `io_error` it may be there nonetheless if a crash follows before the next batch; every
-// other code is certain. `corrupt` with error::job: the change of that job does not fit what is
-// stored, and the batch can be tried without it. A batch without changes is written too, so that it
-// shows whether the store works. Order: the ready jobs of a queue by priority, the larger first,
-// then by turn, the smaller first. `running` is unknown here: what a worker has is ready until a
-// change says otherwise, so that after a crash it is there to be taken again. Cost: every call is
-// bounded by its arguments, and none grows with the number of jobs kept.
+// Guarantees: a store is called by one thread at a time (the engine's committer). `reader()`
+// returns read-only access for another thread; a reader sees whole transactions. If `apply` fails,
+// no change is visible and the transaction can be retried. After `io_error` it may still be stored
+// if a crash follows before the next transaction; with every other code it is not. `corrupt` with
+// error::job: the change of that job does not match the stored data; the transaction can be retried
+// without it. A transaction without changes is written too: it tests the store.
+// Order: the ready jobs of a queue by priority, the largest first, then by turn, the smallest
+// first. A store does not have the state `running`: a leased job is stored as ready until a change
+// moves it, so after a crash it is handed out again.
+// Cost: every call is bounded by its arguments and independent of the number of stored jobs.
 //
-// store_suite.hpp is the conformance suite that every store passes.
+// Four conformance suites run on every store: store_suite, store_order_suite, store_random_suite
+// and store_gates_suite, in jobs/store/testing.
 
 #include <cstdint>
 #include <functional>
@@ -41,41 +41,41 @@
 
 namespace sluice::jobs {
 
-using queue_number = std::uint32_t;  // the engine gives them out, from 1
+using queue_number = std::uint32_t;  // assigned by the engine, from 1
 
-// One thing that a batch does. `what` says which of the other members count. A move or drop from
-// held is one also if an earlier change of the batch has released the job; if that has made it
-// skipped, it is a conflict.
+// One change of a transaction; `type` selects the members that apply. `from = held` also matches a
+// job that an earlier change of this transaction released. If that change skipped the job, the move
+// or drop is a conflict.
 struct change {
   enum class op : std::uint8_t {
-    add,           // a new job: `it`, in `queue`. Takes its unique key, or conflicts
-    move,          // `id` of `queue` goes from `from` to `to`; the members of `moved` are stored
-    drop,          // `id` of `queue`, now in `from`, is forgotten. `to`: as what it ended with that
-                   // (done, dead, cancelled); for one that had ended before, `from` again
-    drop_damaged,  // the damaged job `id` is forgotten, whatever its state; see applied::counts
-    free_key,      // the unique key of `it` is free, if `it` has it (any `until` but `elapsed`)
-    set_queue,     // a queue with this number, name and options is there
-    save_lease,    // a lease outlives this process: `lease`
-    drop_leases,   // all saved leases are forgotten
-    add_batch,     // a new batch: `batch`. May be part of a group of adds, as its first
-    close_batch,   // the batch `id` is not open any more
-    drop_batch,    // the batch `id` is forgotten, if it has ended, and what waits for it skipped
-    set_cron,      // the entry `cron` is there, instead of one of the same name
-    drop_cron,     // the entry of the name of `cron` is forgotten
-    add_logs       // lines of the job `id`: `logs`. Those beyond limits::log_lines_max are left out
+    add,           // adds `job` to `queue`; takes its unique key, or conflicts
+    move,          // moves `id` of `queue` from `from` to `new_state` and stores `fields`
+    drop,          // deletes `id` of `queue`, in state `from`. `new_state` is its final state
+                   // (done, dead, cancelled); equal to `from` for a job that had ended before
+    drop_damaged,  // deletes the damaged job `id`, in any state; see applied::counts
+    free_key,      // frees the unique key of `job` if `job` holds it (not for `until::elapsed`)
+    set_queue,     // creates or replaces the queue with this number: `settings`
+    save_lease,    // stores a lease for the next process: `lease`
+    drop_leases,   // deletes all saved leases
+    add_batch,     // adds `batch`. May be the first change of a group of adds
+    close_batch,   // closes the batch `id`
+    drop_batch,    // deletes the batch `id` if it has ended, and skips the jobs that wait for it
+    set_cron,      // creates the entry `cron`, or replaces the entry of the same name
+    drop_cron,     // deletes the entry with the name of `cron`
+    add_logs       // adds `logs` to the job `id`; drops lines beyond limits::log_lines_max
   };
-  // What a move stores. Members that do not apply keep what the store has.
+  // The fields that a move stores. Unset fields keep their stored value.
   struct moved {
     unix_time due_at{};      // always stored; zero: none
     std::uint64_t turn = 0;  // stored when not zero
     std::optional<std::uint32_t> attempts{};
     std::optional<unix_time> ended_at{};
-    std::optional<attempt_error> error{};     // added to those of the job, see limits::errors_max
-    std::optional<attempt_record> attempt{};  // added to its history, see add_attempt
+    std::optional<attempt_error> error{};     // appended to job::errors, see limits::errors_max
+    std::optional<attempt_record> attempt{};  // appended to job::history, see add_attempt
     std::optional<payload> result{};
     std::optional<std::int64_t> priority{};
     std::optional<jobs::progress> progress{};
-    bool free_key = false;  // as op::free_key, in the same step (needs `it`)
+    bool free_key = false;  // also does op::free_key (requires `job`)
   };
   struct queue_settings {
     std::string name;
@@ -86,88 +86,89 @@ struct change {
     std::string worker{};
     unix_time until{};
     unix_time began{};
-    milliseconds lasts{0};  // without a heartbeat; zero: the default of the job or its queue
+    milliseconds lasts{0};  // between heartbeats; zero: the default of the job or its queue
     std::optional<jobs::progress> progress{};
-    // The job was cancelled, and its worker has not let go: it may be forgotten already. It keeps
-    // its place under this key until the lease ends.
+    // The job was cancelled, and its worker has not acknowledged that; the job may be deleted
+    // already. Its place under `job_key` stays taken until the lease ends.
     bool is_cancelled = false;
     std::string job_key{};
 
     friend bool operator==(const lease_record&, const lease_record&) = default;
   };
 
-  op what = op::add;
+  op type = op::add;
   job_state from = job_state::ready;
-  job_state to = job_state::ready;
+  job_state new_state = job_state::ready;
   queue_number queue = 0;
   job_id id = 0;
-  std::uint64_t weight = 0;  // of move and drop: weight_of the job, for the queue's bytes
-  // add: changes of one group stand side by side and are added all or, when one of them conflicts,
-  // none, each after those of the group that it waits for. Zero: each for itself.
+  std::uint64_t weight = 0;  // move, drop: weight_of the job, for the queue's bytes
+  // add: the changes of a group are adjacent, in the order of their dependencies, and are all added
+  // or, if one of them conflicts, none. Zero: no group.
   std::uint32_t group = 0;
-  // add, free_key. Of move and drop: the job as it is stored, if it has a unique key to be freed, a
-  // key, a batch or dependencies.
-  job_ptr it;
-  std::unique_ptr<moved> how;
+  // add, free_key: the job. move, drop: the job as stored, if it has a unique key to free, a key, a
+  // batch or dependencies.
+  job_ptr job;
+  std::unique_ptr<moved> fields;
   std::unique_ptr<queue_settings> settings;
   std::unique_ptr<lease_record> lease;
   std::unique_ptr<batch_info> batch;
   std::unique_ptr<cron_entry> cron;
-  std::unique_ptr<std::vector<log_line>> logs;  // their numbers are given by the store
+  std::unique_ptr<std::vector<log_line>> logs;  // the store assigns their numbers
 };
 
-struct batch {
+struct transaction {
   unix_time now{};
-  std::uint64_t ids_up_to = 0;  // not zero: no id or turn up to here is ever given out again
+  std::uint64_t ids_up_to = 0;  // not zero: ids and turns up to here are never assigned again
   std::vector<change> changes;
 };
 
-// An add that was not done: its key is taken, its batch has ended (wrong_state) or is not there
-// (not_found), or it would be skipped; or that is so of another of its group.
+// A change that was not done: an add whose key is taken, whose batch has ended or does not exist,
+// or that would be skipped; or an add of a group with such an add; or a move or drop of a skipped
+// job.
 struct conflict {
   enum class reason : std::uint8_t {
     duplicate,    // `holder` has its unique key
-    batch_ended,  // nothing can be pushed into its batch any more
+    batch_ended,  // its batch accepts no jobs
     no_such_batch,
-    skipped,  // what it waits for can no longer come true; of a move or drop: it is gone
+    skipped,  // add: a dependency cannot be met any more; move, drop: the job was skipped
     other_of_group
   };
-  std::size_t index = 0;  // into batch::changes
+  std::size_t index = 0;  // into transaction::changes
   job_id holder = 0;
-  reason why = reason::duplicate;
+  reason cause = reason::duplicate;
 };
 
-// What a store did to a job on account of the rules by which jobs wait for one another.
+// A move that the store made by the rules for waiting jobs (gates.hpp).
 struct effect {
   enum class kind : std::uint8_t {
-    held,        // the job of this add or move (to ready) was held instead, or scheduled
-    released,    // another job, which was held, is ready or scheduled now
-    skipped,     // another job, which was held, can never run, and was dropped
-    batch_ended  // the batch `id`: with `batch` as it is now
+    held,        // the job of this add or move (to ready) was stored as held or scheduled instead
+    released,    // another job, which was held, became ready or scheduled
+    skipped,     // another job, which was held, can never run and was deleted
+    batch_ended  // the batch `id` ended; `batch` is its new value
   };
-  kind what = kind::held;
-  std::size_t cause = 0;  // into batch::changes
+  kind type = kind::held;
+  std::size_t cause = 0;  // into transaction::changes
   job_id id = 0;
   queue_number queue = 0;
   job_state from = job_state::held;
-  job_state to = job_state::held;
-  unix_time due_at{};          // for scheduled
-  std::uint32_t blockers = 0;  // for held
+  job_state new_state = job_state::held;
+  unix_time due_at{};          // scheduled
+  std::uint32_t blockers = 0;  // held
   std::uint64_t weight = 0;
-  job_ptr it;                         // of released: as it is now; of skipped: as it was
-  std::shared_ptr<batch_info> batch;  // of batch_ended
+  job_ptr job;                        // released: its new value; skipped: its last value
+  std::shared_ptr<batch_info> batch;  // batch_ended
 };
 
 struct applied {
   std::vector<conflict> conflicts;
-  std::vector<effect> effects;  // in the order in which they came about
-  // After a drop_damaged: the counts of every queue.
+  std::vector<effect> effects;  // in the order of the moves
+  // After a drop_damaged: the counts of every queue, recounted.
   std::vector<std::pair<queue_number, queue_counts>> counts;
 };
 
 struct position {
   std::int64_t priority = std::numeric_limits<std::int64_t>::max();
-  std::uint64_t turn = 0;  // as made: before every job
+  std::uint64_t turn = 0;  // default: before every job
 
   // Smaller is sooner.
   friend constexpr bool operator<(const position& a, const position& b) noexcept {
@@ -178,19 +179,19 @@ struct position {
 
 struct page_limit {
   std::size_t jobs = 1000;
-  std::uint64_t bytes = std::uint64_t{4} << 20;  // no further job once this many are there
+  std::uint64_t bytes = std::uint64_t{4} << 20;  // a page ends when its jobs reach this weight
 };
 
 struct due_page {
-  std::vector<job_ptr> jobs;  // whose due_at has come, the earliest first; bytes as page_limit's
-  std::optional<unix_time> next;  // the earliest due_at of all the others, batches included
-  std::vector<job_id> batches;    // that are due to be forgotten
+  std::vector<job_ptr> jobs;      // due jobs, the earliest first; at most page_limit::bytes
+  std::optional<unix_time> next;  // the earliest due_at of the rest, batches included
+  std::vector<job_id> batches;    // batches that are due to be deleted
 };
 
-// A place among the jobs that wait for their time.
+// A position among the jobs that wait for their time.
 struct due_place {
   unix_time at{};
-  job_id id = 0;  // of those that are due at the same time, the smaller is sooner
+  job_id id = 0;  // orders jobs with equal times, the smaller first
 };
 
 struct timed_page {
@@ -200,7 +201,7 @@ struct timed_page {
 
 struct job_filter {
   std::optional<queue_number> queue{};
-  std::optional<job_state> state{};  // never running: the engine knows those
+  std::optional<job_state> state{};  // not running: the engine has the running jobs
   std::string kind{};                // empty: any
   job_id batch = 0;                  // zero: any
 };
@@ -217,7 +218,7 @@ class store_reader {
   virtual result<log_page> logs(job_id id, std::uint64_t after, std::size_t limit) = 0;
 };
 
-// saved_lease::it of a job that was cancelled while a worker had it.
+// Returns saved_lease::job for a job that was cancelled while leased.
 job_ptr cancelled_job(job_id id, std::string queue, const change::lease_record& lease);
 
 class store : public store_reader {
@@ -229,7 +230,7 @@ class store : public store_reader {
     queue_counts counts;  // running is always zero
   };
   struct saved_lease {
-    job_ptr it;  // of a cancelled job: its id, queue and key
+    job_ptr job;  // of a cancelled job: its id, queue and key
     queue_number queue = 0;
     change::lease_record lease;
   };
@@ -240,41 +241,42 @@ class store : public store_reader {
     std::vector<cron_entry> crons;
   };
 
-  // First call of all, once.
+  // Must be the first call; called once.
   virtual result<contents> load() = 0;
 
-  virtual result<applied> apply(const batch& changes) = 0;
+  virtual result<applied> apply(const transaction& changes) = 0;
   virtual void_result flush() = 0;
 
-  // The ready jobs of a queue that come after `after`, in order.
+  // Returns the ready jobs of a queue after `after`, in order.
   virtual result<std::vector<job_ptr>> ready_after(queue_number queue, position after,
                                                    page_limit limit) = 0;
   virtual result<due_page> due(unix_time now, std::size_t limit) = 0;
-  // The jobs of a queue that are scheduled or retrying and come after `after`, the soonest first.
-  // Goes through what is due in any queue, the ends of retentions included; a page ends after 1000
-  // of these and ten for each job wanted, whether or not one of them fitted.
+  // Returns the scheduled and retrying jobs of a queue after `after`, the soonest first. Scans the
+  // due times of all queues, ends of retention included; a page ends after 1000 entries plus ten
+  // per requested job, also if none of them matched.
   virtual result<timed_page> timed_after(queue_number queue, due_place after,
                                          std::size_t limit) = 0;
-  // Ready jobs of a queue, the least urgent priority first, in each those that arrived first or
-  // last; none for which `skip` is true; bytes as page_limit's. Looks at `limit` plus as many as
-  // are skipped. None at all only when there is none.
+  // Returns ready jobs of a queue to drop: the least urgent priority first, within a priority the
+  // oldest or newest first, without jobs for which `skip` is true; at most page_limit::bytes. Reads
+  // `limit` jobs plus the skipped ones. Empty only if the queue has no such job.
   virtual result<std::vector<job_ptr>> victims(queue_number queue, victim which, std::size_t limit,
                                                const std::function<bool(job_id)>& skip) = 0;
 
-  // Checks that the store's files are still in their place; to be called every `watch_every`,
-  // unless that is zero. `corrupt`: one was deleted, replaced or cut short. The error names the
-  // copy of the stored jobs, and from then on every change is refused with it.
+  // Checks that the store's files are still in place; to be called every `watch_every`, unless that
+  // is zero. Fails with `corrupt` if a file was deleted, replaced or truncated; the error names the
+  // saved copy of the jobs, and every later change fails with it.
   virtual void_result watch() { return done{}; }
   virtual milliseconds watch_every() const { return milliseconds(0); }
 
-  // Jobs whose rows reads found damaged since the last call, as they are stored: the engine marks
-  // them dead. Other calls pass over them, `get` and `list` give damaged_view of them. Only those
-  // of which all is sound that the rules act on; job::is_damaged is set.
+  // Returns the jobs whose rows were found damaged since the last call, as stored and with
+  // job::is_damaged set: the engine marks them dead. Only jobs whose control columns, which the
+  // rules use, are sound. Other calls skip damaged jobs; `get` and `list` return their
+  // damaged_view.
   virtual std::vector<job> take_damaged() { return {}; }
 
-  // How many more bytes can be added before the reserve for acks and deletes is touched; none: no
-  // such limit.
-  virtual std::optional<std::uint64_t> room() = 0;
+  // Returns the bytes that can be added before the reserve for acks and deletes is used; none: no
+  // limit.
+  virtual std::optional<std::uint64_t> free_bytes() = 0;
   virtual std::unique_ptr<store_reader> reader() = 0;
   virtual std::string describe() const = 0;  // for people: "SQLite, /var/lib/jobs.db, sync=full"
 };

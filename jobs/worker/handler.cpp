@@ -17,7 +17,7 @@ std::string readable_name(const std::type_info* type) {
   return status == 0 ? name.get() : type->name();
 }
 
-// What was nested in an exception, the outermost first.
+// Appends the nested exceptions, the outermost first.
 void append_causes(std::string& text, const std::exception& outer) {
   try {
     std::rethrow_if_nested(outer);
@@ -39,13 +39,13 @@ failure failure_of(const std::exception_ptr& thrown) {
   try {
     std::rethrow_exception(thrown);
   } catch (const job_failed& why) {
-    failure told = why.why();
-    if (told.type.empty()) told.type = "failed";
-    return told;
+    failure failed = why.why();
+    if (failed.type.empty()) failed.type = "failed";
+    return failed;
   } catch (const std::exception& why) {
-    failure told{.type = readable_name(&typeid(why)), .message = why.what()};
-    append_causes(told.backtrace, why);
-    return told;
+    failure failed{.type = readable_name(&typeid(why)), .message = why.what()};
+    append_causes(failed.backtrace, why);
+    return failed;
   } catch (...) {
     const std::string name = readable_name(abi::__cxa_current_exception_type());
     return {.type = name, .message = "a " + name + " was thrown"};

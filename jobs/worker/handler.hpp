@@ -1,24 +1,25 @@
 #pragma once
 
-// Turns a function of the user's into something that does jobs of one kind: reads the arguments,
-// calls it, and makes of what it returns or throws what the server is told.
+// Wraps a user's function as the handler of one kind of job: decodes the arguments, calls the
+// function, and converts its return value or exception to the outcome that the worker reports.
 //
 // A handler is any of
 //   R f(const Args&)      R f(const Args&, job_context&)      R f(job_context&)      R f()
-// and R is void, a type that can be written as JSON (json_codec.hpp), a `payload`, a `result<U>` of
-// one of these, or, for a coroutine, a `task<U>` of one of these. Args is any type that can be read
-// from JSON; a `payload` is the arguments as they are.
+// R is void, a type that can be written as JSON (json_codec.hpp), a `payload`, or a `result<U>` of
+// one of these; a coroutine returns a `task<U>` of one of these. Args is any type that can be read
+// from JSON; a `payload` receives the arguments unchanged.
 //
-// What becomes of the job:
-//   returns                   done, with the value as its result (void: with none)
-//   returns an error          failed: the code's word is the type, and its message the message
-//   throws job_failed         failed as that says: with a type, a pause, or for good
-//   throws anything else      failed: the exception's type and what(); what was nested in it is the
-//                             backtrace
-//   arguments do not fit      failed as options::on_bad_arguments says, with the place
+// Outcome of the job:
+//   returns                   done, with the value as its result (void: no result)
+//   returns an error          failed: type is the error code's name, message the error's message
+//   throws job_failed         failed with the given type, retry delay or `for_good`
+//   throws anything else      failed: type is the exception's type, message its what(); nested
+//                             exceptions become the backtrace
+//   arguments do not decode   failed as options::on_bad_arguments defines; the message names the
+//                             place
 //
-// Guarantees: a handler is called by several threads at a time. What it is called on lives as long
-// as the worker. The arguments live until a coroutine has ended.
+// Guarantees: several threads call a handler concurrently. The function object lives as long as the
+// worker. The arguments of a coroutine live until it has ended.
 
 #include <concepts>
 #include <cstdint>
@@ -37,7 +38,7 @@
 
 namespace sluice::jobs {
 
-// Thrown by a handler that wants to say more than that it failed.
+// Thrown by a handler to fail its job with a type, a retry delay, or without further retries.
 //
 //     throw job_failed({.type = "rate_limited", .message = "try later", .retry_in = 60s});
 //     throw job_failed({.message = "no such customer", .for_good = true});
@@ -50,18 +51,18 @@ class job_failed : public std::runtime_error {
   failure why_;
 };
 
-// What a handler made of its job.
+// Outcome of one handler call.
 struct job_outcome {
   std::optional<payload> result{};
-  std::optional<failure> failed{};  // unset: it succeeded
-  bool bad_arguments = false;       // it failed before the handler was called
+  std::optional<failure> failed{};  // unset if the handler succeeded
+  bool bad_arguments = false;       // decoding failed; the handler was not called
 };
 
-// The failure that an exception stands for.
+// Converts an exception or an error to the failure that is reported.
 failure failure_of(const std::exception_ptr& thrown);
 failure failure_of(const error& why);
 
-// A handler whose types are forgotten: one of the two can be called.
+// A type-erased handler: exactly one of the two is set.
 struct job_handler {
   unique_function<job_outcome(job_context&)> plain;
   unique_function<task<job_outcome>(job_context&)> coroutine;
@@ -71,7 +72,7 @@ namespace detail {
 
 struct no_args {};
 
-// What a function takes: (Args, context), (Args), (context) or nothing.
+// Arguments of a function: (Args, context), (Args), (context) or none.
 template <class F>
 struct handler_call : handler_call<decltype(&F::operator())> {};
 template <class R, class... A>

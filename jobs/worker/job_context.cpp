@@ -20,7 +20,8 @@ std::string_view to_string(stop_reason why) noexcept {
 
 void job_context::request_stop(stop_reason why) noexcept {
   auto expected = stop_reason::none;
-  // release: whoever sees the token asking sees the reason, too.
+  // release: pairs with the acquire in why_stopped, so a reader that sees the token triggered also
+  // sees the reason.
   if (why_.compare_exchange_strong(expected, why, release, relaxed)) stop_.request_stop();
 }
 

@@ -1,16 +1,16 @@
 #pragma once
 
-// What a handler knows about the job it is doing, and how it hears that it should stop.
+// The job that a handler runs: its data, its stop token, and reporting of progress and log lines.
 //
-// Nothing has to be done to keep the job: the worker extends its lease for as long as the handler
-// runs. What a handler that takes long should do is look at `stop_token` now and then, or hand it
-// to whatever it waits in.
+// The worker extends the lease while the handler runs. A handler that takes long should check
+// `stop_token` regularly or pass it to every wait.
 //
-// Guarantees: any thread may call anything, and nothing waits. `why_stopped` says `none` until the
-// token asks, and then always the same. What is said with `progress` and `log` goes out together,
-// every half second at most, and before the job's end is told: of progress the last that was said,
-// of lines all that there is room for (limits::log_lines_at_once and 1 MiB at a time; how many were
-// left out is the last line). A line that could not be told is not told again.
+// Guarantees: all functions may be called from any thread and never block. `why_stopped` returns
+// `none` until the stop token is triggered, and the same reason afterwards. Progress and log lines
+// are sent together, at most every `report_every` (500 ms), and before the end of the job is
+// reported. Only the latest progress is sent. Log lines are buffered up to
+// limits::log_lines_at_once and 1 MiB; lines beyond that are dropped, and a last line counts them.
+// Notes whose call fails are not sent again.
 //
 //     for (const page& p : book) {
 //       if (ctx.stop_requested()) throw std::runtime_error("stopped between two pages");
@@ -32,10 +32,10 @@ namespace sluice::jobs {
 
 enum class stop_reason : std::uint8_t {
   none,
-  cancelled,   // somebody called the job off
-  lease_lost,  // it is no longer this worker's: what the handler says will not be heard
-  time_limit,  // it has taken longer than the job allows
-  shutdown     // the worker ends; unless the handler succeeds, the job is given back
+  cancelled,   // the job was cancelled
+  lease_lost,  // another worker may have the job; the handler's outcome is ignored
+  time_limit,  // the job exceeded its time limit
+  shutdown     // the worker stops; the job is released unless the handler succeeds
 };
 std::string_view to_string(stop_reason why) noexcept;
 
@@ -45,27 +45,27 @@ class job_context {
   job_context(const job_context&) = delete;
   job_context& operator=(const job_context&) = delete;
 
-  job_id id() const noexcept { return leased_.it->id; }
-  const std::string& kind() const noexcept { return leased_.it->spec.kind; }
-  const std::string& queue() const noexcept { return leased_.it->spec.queue; }
+  job_id id() const noexcept { return leased_.job->id; }
+  const std::string& kind() const noexcept { return leased_.job->spec.kind; }
+  const std::string& queue() const noexcept { return leased_.job->spec.queue; }
   std::uint32_t attempt() const noexcept { return leased_.attempt; }  // counts from 1
-  const payload& args() const noexcept { return leased_.it->spec.args; }
-  const std::string& metadata() const noexcept { return leased_.it->spec.metadata; }
-  const job& whole() const noexcept { return *leased_.it; }
+  const payload& args() const noexcept { return leased_.job->spec.args; }
+  const std::string& metadata() const noexcept { return leased_.job->spec.metadata; }
+  const job& whole() const noexcept { return *leased_.job; }
   lease_ref lease() const { return leased_.ref(); }
-  job_ptr shared() const { return leased_.it; }
+  job_ptr shared() const { return leased_.job; }
 
   std::stop_token stop_token() const noexcept { return stop_.get_token(); }
   bool stop_requested() const noexcept { return stop_.stop_requested(); }
   // acquire: pairs with the release in request_stop.
   stop_reason why_stopped() const noexcept { return why_.load(acquire); }
 
-  // How far it is, from 0 to 100, and a line for people.
+  // Sets the progress, from 0 to 100, and a text for people.
   void progress(double percent, std::string text = {}) { notes_.note({percent, std::move(text)}); }
-  // Lines of this attempt's log, kept as long as the job is.
+  // Adds lines to this attempt's log, which is kept as long as the job.
   void log(std::string_view text) { notes_.note_lines(text); }
 
-  // For the worker. The first reason stays.
+  // Called by the worker. Only the first reason is kept.
   void request_stop(stop_reason why) noexcept;
   detail::attempt_notes& notes() noexcept { return notes_; }
 

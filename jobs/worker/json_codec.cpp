@@ -20,13 +20,13 @@ std::string escaped_key(std::string_view key) {
   return quoted.substr(1, quoted.size() - 2);
 }
 
-error not_json(std::string_view what, const payload& given) {
-  return {error_code::invalid, std::string(what) + ": expected JSON, found " +
+error not_json(std::string_view name, const payload& given) {
+  return {error_code::invalid, std::string(name) + ": expected JSON, found " +
                                    std::to_string(given.data.size()) + " bytes"};
 }
 
-error no_fit(std::string_view what, const error& why) {
-  return {error_code::invalid, std::string(what) + ": " + why.message};
+error no_fit(std::string_view name, const error& why) {
+  return {error_code::invalid, std::string(name) + ": " + why.message};
 }
 
 }  // namespace sluice::jobs::detail

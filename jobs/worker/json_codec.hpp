@@ -1,11 +1,11 @@
 #pragma once
 
-// Arguments and results as types of your own: written to JSON by the producer, read from it by the
-// handler, with a message that says where when they do not fit.
+// Encodes job arguments and results of your own types as JSON, and decodes them with errors that
+// name the place in the text.
 //
-// Known already: bool, whole and floating numbers, std::string, std::optional, std::vector,
-// std::map and std::unordered_map with string keys, std::array, enumerations by their number, and
-// `payload` (as it is). A struct says what its fields are called:
+// Supported: bool, integers, floating point, std::string, std::optional, std::vector, std::map and
+// std::unordered_map with string keys, std::array, enumerations (as their number), and `payload`
+// (unchanged). A struct lists its fields:
 //
 //     struct thumbnail {
 //       std::string url;
@@ -18,15 +18,15 @@
 //     engine.push({.kind = "thumbnail", .args = encode(thumbnail{.url = u})});
 //     result<thumbnail> t = decode<thumbnail>(job.args);
 //
-// A type whose shape is not that of a struct specialises `json_codec<T>` with
+// A type with another JSON form specialises `json_codec<T>` with
 //   static T read(json::json_reader& in);                   // errors by in.refuse("expected ...")
 //   static void write(json::json_writer& out, const T& value);
 //
-// Guarantees: reading never throws but for memory. A missing field is an error unless it is an
-// optional_field (which then keeps what the struct's default made it) or a std::optional; a field
-// that is not known is skipped, so that producers can be newer than workers. Numbers that do not
-// fit their type are errors, never cut. What `encode` writes, `decode` reads to the same value
-// (floating numbers that are not finite are written as null, and do not come back).
+// Guarantees: decoding throws only std::bad_alloc. A missing field is an error unless it is an
+// optional_field (which keeps the struct's default) or a std::optional; an unknown field is
+// skipped, so that producers can be newer than workers. A number that does not fit its type is an
+// error, it is never truncated. `decode` restores every value that `encode` wrote, except floating
+// point values that are not finite: they are written as null.
 
 #include <array>
 #include <bitset>
@@ -90,12 +90,12 @@ inline constexpr bool is_optional = false;
 template <class T>
 inline constexpr bool is_optional<std::optional<T>> = true;
 
-// The reader's own numbers are signed, and end at 2^63.
+// The reader's integers are signed; this reads up to 2^64 - 1.
 std::uint64_t read_unsigned(json::json_reader& in);
-// A key that is not a name of ours, as it stands between quotes.
+// The key escaped for JSON, without the quotes.
 std::string escaped_key(std::string_view key);
-error not_json(std::string_view what, const payload& given);
-error no_fit(std::string_view what, const error& why);
+error not_json(std::string_view name, const payload& given);
+error no_fit(std::string_view name, const error& why);
 
 }  // namespace detail
 
@@ -240,7 +240,7 @@ struct json_codec<T> {
 
   static T read(json::json_reader& in) {
     T value{};
-    std::bitset<count + 1> seen;  // no set of no bits
+    std::bitset<count + 1> seen;  // + 1: std::bitset<0> is avoided for a struct without fields
     in.begin_object();
     for (std::string_view key; in.next_key(key);) {
       if (!read_one(in, key, value, seen, std::make_index_sequence<count>())) in.skip();
@@ -270,12 +270,12 @@ struct json_codec<T> {
   }
   template <class Seen, std::size_t... I>
   static void refuse_missing(json::json_reader& in, const Seen& seen, std::index_sequence<I...>) {
-    const auto look = [&](std::size_t i, const auto& f) {
+    const auto check_field = [&](std::size_t i, const auto& f) {
       using member = std::remove_cvref_t<decltype(std::declval<T&>().*f.member)>;
       if (seen[i] || !f.required || detail::is_optional<member> || !in.ok()) return;
       in.refuse_object("the field " + std::string(f.name) + " is missing");
     };
-    (look(I, std::get<I>(T::fields)), ...);
+    (check_field(I, std::get<I>(T::fields)), ...);
   }
   template <class Field>
   static void write_one(json::json_writer& out, const T& value, const Field& f) {
@@ -285,7 +285,7 @@ struct json_codec<T> {
   }
 };
 
-// What is pushed as arguments, or kept as a result.
+// Converts a value to arguments for a push, or to a result.
 template <writable T>
 payload encode(const T& value) {
   if constexpr (std::is_same_v<T, payload>) {
@@ -306,16 +306,16 @@ inline payload encode(const char* text) {
   return encode(std::string_view(text));
 }
 
-// `what` is how a message names it. An error is `invalid`.
+// `name` is how an error message refers to the value. Fails with `invalid`.
 template <readable T>
-result<T> decode(const payload& given, std::string_view what = "the value") {
+result<T> decode(const payload& given, std::string_view name = "the value") {
   if constexpr (std::is_same_v<T, payload>) {
     return given;
   } else {
-    if (given.type != content_type::json) return detail::not_json(what, given);
+    if (given.type != content_type::json) return detail::not_json(name, given);
     json::json_reader in(given.data, 1, json::json_reader::unknown_fields::skipped);
     T value = json_codec<T>::read(in);
-    if (auto read = in.finish(); !read) return detail::no_fit(what, read.error());
+    if (auto read = in.finish(); !read) return detail::no_fit(name, read.error());
     return value;
   }
 }

@@ -26,7 +26,7 @@ namespace sluice::jobs {
 
 using json_codec_test::color;
 
-// As "#rgb" would be: not a shape of its own.
+// A type with a JSON form of its own.
 template <>
 struct json_codec<color> {
   static color read(json::json_reader& in) {
@@ -60,18 +60,16 @@ struct shape {
   std::vector<point> corners;
   std::map<std::string, std::int64_t> tags;
   std::optional<point> center;
-  level how = level::low;
+  level grade = level::low;
   bool filled = false;
   int layer = 7;
   bool operator==(const shape&) const = default;
 
-  static constexpr auto fields = std::tuple{field("name", &shape::name),
-                                            field("corners", &shape::corners),
-                                            field("tags", &shape::tags),
-                                            field("center", &shape::center),
-                                            field("how", &shape::how),
-                                            optional_field("filled", &shape::filled),
-                                            optional_field("layer", &shape::layer)};
+  static constexpr auto fields =
+      std::tuple{field("name", &shape::name),           field("corners", &shape::corners),
+                 field("tags", &shape::tags),           field("center", &shape::center),
+                 field("how", &shape::grade),           optional_field("filled", &shape::filled),
+                 optional_field("layer", &shape::layer)};
 };
 
 struct nothing {
@@ -84,12 +82,12 @@ std::string why_not(const std::string& text) {
   return read ? "it fits" : read.error().message;
 }
 
-TEST(JsonCodec, ReadsWhatItWrites) {
+TEST(JsonCodec, DecodesEncodedValues) {
   const shape whole{.name = "tri\"angle\n",
                     .corners = {{0, 0}, {1.5, -2}, {1e300, 0.1}},
                     .tags = {{"a \"b\"\\", 1}, {"", std::numeric_limits<std::int64_t>::min()}},
                     .center = point{1, 2},
-                    .how = level::high,
+                    .grade = level::high,
                     .filled = true,
                     .layer = -1};
   EXPECT_EQ(decode<shape>(encode(whole)).value(), whole);
@@ -114,7 +112,7 @@ TEST(JsonCodec, KeepsTheDefaultOfAnOptionalFieldAndSkipsUnknownOnes) {
   EXPECT_EQ(read->center, std::nullopt);
 }
 
-TEST(JsonCodec, SaysWhereSomethingDoesNotFit) {
+TEST(JsonCodec, NamesThePlaceOfAnError) {
   const std::string rest = R"("name":"n","tags":{},"how":1})";
   EXPECT_TRUE(why_not<shape>(R"({"corners":[{"x":1,"y":2},{"x":"1","y":2}],)" + rest)
                   .starts_with("args: corners[1].x: expected a number"))
@@ -132,7 +130,7 @@ TEST(JsonCodec, SaysWhereSomethingDoesNotFit) {
   EXPECT_NE(why_not<int>(""), "it fits");
 }
 
-TEST(JsonCodec, RefusesNumbersThatDoNotFitTheirType) {
+TEST(JsonCodec, RejectsNumbersThatDoNotFitTheirType) {
   EXPECT_NE(why_not<std::uint8_t>("256"), "it fits");
   EXPECT_NE(why_not<std::uint8_t>("-1"), "it fits");
   EXPECT_EQ(why_not<std::uint8_t>("255"), "it fits");
@@ -152,7 +150,7 @@ TEST(JsonCodec, ReadsArraysOfTheirSizeOnly) {
   EXPECT_NE(why_not<three>("[1,2,3,4]").find("found 4"), std::string::npos);
 }
 
-TEST(JsonCodec, TakesAPayloadAsItIsAndRefusesBytesForAnythingElse) {
+TEST(JsonCodec, KeepsAPayloadUnchangedAndRejectsBytesForOtherTypes) {
   const payload bytes{"\xFF", content_type::bytes};
   EXPECT_EQ(decode<payload>(bytes).value(), bytes);
   EXPECT_EQ(encode(bytes), bytes);

@@ -34,9 +34,9 @@ using detail::child_start;
 using detail::pipe_reader;
 using detail::unique_fd;
 
-constexpr int check_within_ms = 10'000;  // of a shell that only looks at a command
+constexpr int check_within_ms = 10'000;  // for a shell that only checks a command
 
-// Wakes a thread out of poll.
+// Wakes a thread that is blocked in poll.
 class wake_up {
  public:
   wake_up() : fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
@@ -48,7 +48,7 @@ class wake_up {
     eventfd_t count = 0;
     (void)!eventfd_read(fd_.get(), &count);
   }
-  // The time between SIGTERM and SIGKILL is over. release and acquire: a pair.
+  // Called when kill_after has passed since SIGTERM. The release pairs with the acquire below.
   void kill_now() noexcept {
     kill_is_due_.store(true, release);
     wake();
@@ -64,7 +64,7 @@ error not_found(std::string message) {
   return {error_code::not_found, std::move(message)};
 }
 
-// What is not UTF-8 becomes U+FFFD: that is how it would be written as JSON.
+// Replaces invalid UTF-8 by U+FFFD, as the JSON encoder does.
 std::string clean_utf8(std::string_view text) {
   return decode<std::string>(encode(text)).value();
 }
@@ -74,9 +74,8 @@ std::string quoted(std::string_view text) {
 }
 
 bool is_program(const std::string& path) {
-  struct stat about {};
-  return stat(path.c_str(), &about) == 0 && S_ISREG(about.st_mode) &&
-         access(path.c_str(), X_OK) == 0;
+  struct stat info {};
+  return stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && access(path.c_str(), X_OK) == 0;
 }
 
 result<std::string> find_program(const std::string& name, const std::string& directory) {
@@ -85,7 +84,7 @@ result<std::string> find_program(const std::string& name, const std::string& dir
     const bool is_relative = !directory.empty() && name.front() != '/';
     const std::string path = is_relative ? directory + "/" + name : name;
     if (is_program(path)) return name;
-    return not_found("there is no program " + quoted(path) + ", or it is not executable");
+    return not_found("no executable program " + quoted(path) + ": check the path and its mode");
   }
   const char* const set = std::getenv("PATH");
   const std::string_view all = set != nullptr ? set : "/usr/local/bin:/usr/bin:/bin";
@@ -95,7 +94,7 @@ result<std::string> find_program(const std::string& name, const std::string& dir
     std::string path = (folder.empty() ? "." : std::string(folder)) + "/" + name;
     if (is_program(path)) return path;
   }
-  return not_found("there is no program " + quoted(name) + " in PATH (" + std::string(all) + ")");
+  return not_found("no program " + quoted(name) + " in PATH (" + std::string(all) + ")");
 }
 
 std::vector<std::string> own_environment() {
@@ -109,14 +108,14 @@ std::vector<std::string> own_environment() {
 void set_variable(std::vector<std::string>& all, std::string_view name, std::string_view value) {
   const std::string start = std::string(name) + "=";
   std::erase_if(all, [&](const std::string& entry) { return entry.starts_with(start); });
-  // A NUL would cut it short, and everything after it would seem not to be there.
+  // A NUL would end the value early.
   std::string entry = start + std::string(value);
   std::erase(entry, '\0');
   all.push_back(std::move(entry));
 }
 
-// Runs a shell that only looks. True: it was content.
-result<bool> shell_says(std::vector<std::string> argv, std::string& complaint) {
+// Runs a shell that only checks a command. Returns whether it accepted the command.
+result<bool> shell_accepts(std::vector<std::string> argv, std::string& complaint) {
   pipe_reader out(pipe_reader::keep::first, 4096);
   pipe_reader err(pipe_reader::keep::first, 4096);
   auto child = child_process::start({.file = "/bin/sh",
@@ -133,14 +132,14 @@ result<bool> shell_says(std::vector<std::string> argv, std::string& complaint) {
   err.read_rest();
   complaint = clean_utf8(err.kept());
   const child_end end = child->reap();
-  if (end.how == child_end::kind::unknown) {
+  if (end.ended_by == child_end::kind::unknown) {
     return error{error_code::io_error, "cannot run /bin/sh: " + detail::describe(end)};
   }
   return end.is_success();
 }
 
 std::string_view type_of(const child_end& end) {
-  switch (end.how) {
+  switch (end.ended_by) {
     case child_end::kind::exit:
       return "exit_code";
     case child_end::kind::signal:
@@ -151,7 +150,7 @@ std::string_view type_of(const child_end& end) {
   return "unknown_end";
 }
 
-// The command's first word, when it is plainly the name of one.
+// Returns the command's first word if it is a plain program name, else an empty string.
 std::string first_word(std::string_view command) {
   const auto from = command.find_first_not_of(" \t\n");
   if (from == std::string_view::npos) return {};
@@ -180,7 +179,7 @@ std::optional<payload> result_of(const std::string& output) {
   return encode(line);
 }
 
-// Sleeps until the command has ended, and ends it when the job is to stop.
+// Sleeps until the command has ended, and signals it when the job is to stop.
 class supervision {
  public:
   supervision(job_context& ctx, milliseconds kill_after, clock& on)
@@ -199,16 +198,16 @@ class supervision {
       std::array<pollfd, 4> fds = {{{child.pidfd(), POLLIN, 0},
                                     {wake_up_->fd(), POLLIN, 0},
                                     {out.fd(), POLLIN, 0},
-                                    {err.fd(), POLLIN, 0}}};  // one of -1 is not looked at
+                                    {err.fd(), POLLIN, 0}}};  // poll ignores a descriptor of -1
       if (poll(fds.data(), fds.size(), -1) < 0) continue;
       if (fds[2].revents != 0) out.read_some(pipe_step);
       if (fds[3].revents != 0) err.read_some(pipe_step);
       if (fds[1].revents != 0) wake_up_->take();
       if (fds[0].revents != 0) break;
-      stop_if_asked(child);
+      stop_if_requested(child);
     }
-    // What it started goes with it when it was told to stop. It is not reaped yet, so the number of
-    // its group is still its own.
+    // After a stop, the command's children are killed, too. The command is not reaped yet, so its
+    // group number is still valid.
     if (terminated_) child.signal_group(SIGKILL);
     out.read_rest();
     err.read_rest();
@@ -218,12 +217,12 @@ class supervision {
  private:
   static constexpr std::size_t pipe_step = 16 << 10;
 
-  void stop_if_asked(const child_process& child) {
+  void stop_if_requested(const child_process& child) {
     if (!context_.stop_requested()) return;
     if (!terminated_) {
       terminated_ = true;
       child.signal_group(SIGTERM);
-      // Shared: the clock may be about to wake it just as the command ends by itself.
+      // Shared: the timer may fire while the command ends on its own.
       kill_ = after(kill_after_, clock_).then([shared = wake_up_] { shared->kill_now(); });
     }
     if (wake_up_->kill_is_due()) child.signal_group(SIGKILL);
@@ -248,21 +247,21 @@ struct process_command::settings {
 
 result<process_command> process_command::shell(std::string command, options o) {
   std::string complaint;
-  auto understood = shell_says({"sh", "-n", "-c", command}, complaint);
-  if (!understood) return understood.error();
-  if (!*understood || trimmed(command).empty()) {
+  auto accepted = shell_accepts({"sh", "-n", "-c", command}, complaint);
+  if (!accepted) return accepted.error();
+  if (!*accepted || trimmed(command).empty()) {
     return error{error_code::invalid,
-                 "/bin/sh does not understand " + quoted(command) + ": " + complaint};
+                 "/bin/sh cannot parse the command " + quoted(command) + ": " + complaint};
   }
   if (const std::string word = first_word(command); !word.empty()) {
     const std::string where = o.directory.empty() ? "." : o.directory;
-    auto known = shell_says(
+    auto known = shell_accepts(
         {"sh", "-c", "cd -- \"$2\" && command -v -- \"$1\" > /dev/null", "sh", word, where},
         complaint);
     if (!known) return known.error();
     if (!*known) {
-      return not_found("the command " + quoted(word) + " of " + quoted(command) +
-                       " was not found, neither in PATH nor as a path");
+      return not_found("command " + quoted(word) + " of " + quoted(command) +
+                       " not found, neither in PATH nor as a path");
     }
   }
   settings s{.file = "/bin/sh",
@@ -310,7 +309,7 @@ job_outcome process_command::run(job_context& ctx) const {
   pipe_reader err(pipe_reader::keep::last, o.error_tail_bytes);
   const bool logs = o.standard_error == process_options::errors::logged;
   detail::error_lines lines(ctx, logs ? detail::lines_to::log : detail::lines_to::nowhere);
-  err.tell([&lines](std::string_view read) { lines.add(read); });
+  err.on_read([&lines](std::string_view read) { lines.add(read); });
   supervision watch(ctx, o.kill_after, (o.time != nullptr ? *o.time : real_time()).timers());
   if (!watch.works()) return failed("start", "cannot make an eventfd: too many open files");
   auto child = child_process::start({.file = settings_->file,
@@ -326,8 +325,8 @@ job_outcome process_command::run(job_context& ctx) const {
   if (end.is_success()) {
     if (!keeps_output) return {};
     if (!out.was_cut()) return {.result = result_of(out.kept())};
-    return failed("output_too_large", "wrote more than " + std::to_string(o.output_bytes_max) +
-                                          " bytes to standard output, which would be its result");
+    return failed("output_too_large", "standard output, the job's result, is larger than " +
+                                          std::to_string(o.output_bytes_max) + " bytes");
   }
   std::string message = detail::describe(end);
   const std::string tail = clean_utf8(trimmed(detail::without_progress(err.kept())));

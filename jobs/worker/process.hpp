@@ -1,31 +1,32 @@
 #pragma once
 
-// Does a job by running a command, in whatever language it is written: what is behind
-// `sluice work --exec`.
+// Runs a command for each job, written in any language. `sluice work --exec` is built on it.
 //
-// The command gets the job's arguments on its standard input, as they were pushed, and the rest in
-// its environment:
+// The command reads the job's arguments, unchanged, from standard input, and gets in its
+// environment
 //   SLUICE_JOB_ID SLUICE_JOB_KIND SLUICE_JOB_QUEUE SLUICE_JOB_ATTEMPT SLUICE_JOB_METADATA
 //   SLUICE_JOB_TIME_LIMIT_MS (0: none)      SLUICE_JOB_ARGS_TYPE (json or bytes)
-// Exit code 0: the job is done, and what the command wrote to standard output is its result: as
-// JSON if it is JSON, else as a JSON string if it is UTF-8 (without its last line end), else as
-// bytes; nothing written: no result. Any other end: the job has failed, and the message has the
-// exit code or the signal, and the end of what it wrote to standard error.
-// What it writes to standard error, line by line, is the log of the attempt. A line
+// Exit code 0: the job is done, and standard output is its result: JSON if it parses as JSON, else
+// a JSON string if it is UTF-8 (without its last line end), else bytes; no output: no result. Any
+// other exit code or a signal: the job has failed, and the message has the exit code or signal and
+// the end of standard error.
+// Lines of standard error are the log of the attempt. A line
 //   sluice:progress 40 resizing
-// says how far it is instead (0 to 100, then a text if it likes), and is in neither.
-// When the job is to stop (cancelled, lease lost, time limit, shutdown) the whole process group
-// gets SIGTERM, and SIGKILL `kill_after` later.
+// sets the progress instead (0 to 100, then an optional text); it is neither logged nor part of the
+// failure message.
+// To stop a job (cancelled, lease lost, time limit, shutdown) the process group gets SIGTERM, and
+// SIGKILL after `kill_after`.
 //
-// Guarantees: `run` returns when the command has ended, not when all that it started has; children
-// of it that hold its pipes open hold up nobody. Once told to stop, they are killed with it; after
-// an ordinary end they are left alone. It leaves no zombie and no descriptor, and gives none of
-// this program's descriptors to the command. Standard input is a file: a command that does not read
-// it, or not all of it, has done nothing wrong. Any number of threads may call `run` at a time.
-// Bounds: standard output by output_bytes_max, beyond which the job fails (what is beyond is read
-// and thrown away, so the command is not held up); of standard error the end is kept.
-// Cost: a process a job, started without copying this one; the calling thread sleeps until
-// something happens.
+// Guarantees: `run` returns when the command itself has ended, even if its children keep the pipes
+// open. These children are killed if the job was stopped, and are left running otherwise. `run`
+// leaves no zombie and no open descriptor, and the command inherits none of this program's
+// descriptors. Standard input is a file in memory, so a command need not read it. Any number of
+// threads may call `run` concurrently.
+// Limits: standard output up to output_bytes_max, beyond which the job fails (the excess is read
+// and dropped, so that the command is not blocked); of standard error the last error_tail_bytes are
+// kept.
+// Cost: one process per job, created by posix_spawn without copying this process; the calling
+// thread sleeps until an event.
 //
 //     auto command = process_command::shell("python3 resize.py");
 //     if (!command) return complain(command.error());
@@ -49,24 +50,25 @@ struct process_options {
   enum class output : std::uint8_t { result, ignored };
   enum class errors : std::uint8_t { logged, kept_for_failure };
 
-  std::string directory{};                                         // where it runs; empty: here
-  std::vector<std::pair<std::string, std::string>> environment{};  // beside this program's own
+  std::string directory{};  // working directory; empty: the current one
+  std::vector<std::pair<std::string, std::string>> environment{};  // added to the inherited one
   output standard_output = output::result;
   errors standard_error = errors::logged;
   std::size_t output_bytes_max = limits::result_bytes_max;
-  std::size_t error_tail_bytes = 4096;  // of standard error, in the message of a failure
+  std::size_t error_tail_bytes = 4096;  // of standard error, for the message of a failure
   milliseconds kill_after{5'000};       // from SIGTERM to SIGKILL
-  time_source* time = nullptr;          // of kill_after; null: real_time()
+  time_source* time = nullptr;          // for kill_after; null: real_time()
 };
 
 class process_command {
  public:
   using options = process_options;
 
-  // By /bin/sh -c. not_found: the shell knows no command of the name that it begins with; invalid:
-  // the shell does not understand it.
+  // Runs the command with /bin/sh -c. Fails with `not_found` if the shell does not find the
+  // command's first word, and with `invalid` if the shell cannot parse the command.
   static result<process_command> shell(std::string command, options o = {});
-  // A program and its arguments, without a shell. not_found: no such program, or not executable.
+  // Runs a program without a shell. Fails with `not_found` if it does not exist or is not
+  // executable.
   static result<process_command> program(std::vector<std::string> argv, options o = {});
 
   job_outcome run(job_context& ctx) const;

@@ -40,15 +40,15 @@ bool has_children() {
 }
 
 bool is_alive(pid_t pid) {
-  // A zombie whose parent has gone is the init process's to reap, and not alive.
-  std::ifstream about("/proc/" + std::to_string(pid) + "/stat");
+  // A zombie whose parent has exited is reaped by init, and is not alive.
+  std::ifstream stat_file("/proc/" + std::to_string(pid) + "/stat");
   std::string number;
   std::string name;
   std::string state;
-  return (about >> number >> name >> state) && state != "Z";
+  return (stat_file >> number >> name >> state) && state != "Z";
 }
 
-// Runs commands in a folder of its own; at the end nothing may be left of them here.
+// Runs commands in a temporary folder and checks that no child process is left.
 class Process : public ::testing::Test {
  protected:
   ~Process() override { EXPECT_FALSE(has_children()) << "a child was not reaped"; }
@@ -58,7 +58,7 @@ class Process : public ::testing::Test {
     made->id = 42;
     made->spec = std::move(spec);
     contexts_.push_back(
-        std::make_unique<job_context>(leased_job{.it = std::move(made), .key = 1, .attempt = 3}));
+        std::make_unique<job_context>(leased_job{.job = std::move(made), .key = 1, .attempt = 3}));
     return *contexts_.back();
   }
   job_outcome run(const std::string& command, job_spec spec = {.kind = "test"}) {
@@ -74,9 +74,9 @@ class Process : public ::testing::Test {
     text << in.rdbuf();
     return text.str();
   }
-  // A command says that it has begun by writing its process number.
+  // A command reports its start by writing its process id.
   pid_t wait_for_pid(const std::string& file) const {
-    eventually([&] { return read(file).ends_with('\n'); }, "the command to begin");
+    eventually([&] { return read(file).ends_with('\n'); }, "the command to start");
     return std::stoi(read(file));
   }
 
@@ -85,14 +85,14 @@ class Process : public ::testing::Test {
   std::vector<std::unique_ptr<job_context>> contexts_;
 };
 
-// ---- what it is given, and what becomes of what it says
+// ---- inputs and outputs of a command
 
-TEST_F(Process, GivesTheArgumentsOnStandardInput) {
+TEST_F(Process, PassesTheArgumentsOnStandardInput) {
   EXPECT_EQ(run("cat", {.kind = "test", .args = {R"({"to":"ada"})"}}).result,
             payload{R"({"to":"ada"})"});
 }
 
-TEST_F(Process, GivesTheRestInTheEnvironment) {
+TEST_F(Process, PassesTheRestInTheEnvironment) {
   options_.environment = {{"EXTRA", "more"}};
   const auto done =
       run(R"(echo "$SLUICE_JOB_ID $SLUICE_JOB_KIND $SLUICE_JOB_QUEUE $SLUICE_JOB_ATTEMPT )"
@@ -105,13 +105,13 @@ TEST_F(Process, GivesTheRestInTheEnvironment) {
   EXPECT_EQ(decode<std::string>(*done.result).value(), R"(42 test q 3 {"a":1} 5000 bytes more)");
 }
 
-TEST_F(Process, LogsWhatIsWrittenToStandardErrorAndHearsProgress) {
+TEST_F(Process, LogsStandardErrorAndParsesProgress) {
   job_context& ctx = context();
   const auto done = shell("echo a >&2; echo 'sluice:progress 40 of it' >&2; printf b >&2").run(ctx);
   EXPECT_FALSE(done.failed);
-  const auto said = ctx.notes().take();
-  EXPECT_EQ(said.lines, (std::vector<std::string>{"a", "b"}));
-  EXPECT_EQ(said.how_far, (progress{40, "of it"}));
+  const auto notes = ctx.notes().take();
+  EXPECT_EQ(notes.lines, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(notes.progress, (progress{40, "of it"}));
 }
 
 TEST_F(Process, LeavesProgressOutOfTheMessageOfAFailure) {
@@ -119,17 +119,17 @@ TEST_F(Process, LeavesProgressOutOfTheMessageOfAFailure) {
   EXPECT_EQ(failed.failed->message, "exit code 3: broken");
 }
 
-TEST_F(Process, LogsNothingWhenItIsToldNotTo) {
+TEST_F(Process, LogsNothingWhenConfigured) {
   options_.standard_error = process_options::errors::kept_for_failure;
   job_context& ctx = context();
   const auto failed = shell("echo 'sluice:progress 40' >&2; echo broken >&2; exit 3").run(ctx);
   EXPECT_EQ(failed.failed->message, "exit code 3: broken");
-  const auto said = ctx.notes().take();
-  EXPECT_TRUE(said.lines.empty());
-  EXPECT_EQ(said.how_far, (progress{40, ""}));
+  const auto notes = ctx.notes().take();
+  EXPECT_TRUE(notes.lines.empty());
+  EXPECT_EQ(notes.progress, (progress{40, ""}));
 }
 
-TEST_F(Process, KeepsJsonAsJsonTextAsAStringAndTheRestAsBytes) {
+TEST_F(Process, KeepsJsonAsJsonTextAsAStringAndOtherOutputAsBytes) {
   EXPECT_EQ(run(R"(echo ' {"n": 1.10} ')").result, payload{R"( {"n": 1.10})"});
   EXPECT_EQ(run("echo 42").result, payload{"42"});
   EXPECT_EQ(run("echo two words").result, payload{R"("two words")"});
@@ -140,7 +140,7 @@ TEST_F(Process, KeepsJsonAsJsonTextAsAStringAndTheRestAsBytes) {
   EXPECT_EQ(run("echo").result, std::nullopt);
 }
 
-TEST_F(Process, KeepsNoOutputWhenToldSo) {
+TEST_F(Process, KeepsNoOutputWhenConfigured) {
   options_.standard_output = process_options::output::ignored;
   const auto done = run("echo 42; head -c 300000 /dev/zero");
   EXPECT_FALSE(done.failed);
@@ -155,7 +155,7 @@ TEST_F(Process, FailsWithTheExitCodeAndTheEndOfStandardError) {
   EXPECT_FALSE(done.failed->for_good);
 }
 
-TEST_F(Process, NamesTheSignalThatEndedIt) {
+TEST_F(Process, NamesTheSignalThatEndedTheCommand) {
   const auto done = run("kill -SEGV $$");
   ASSERT_TRUE(done.failed);
   EXPECT_EQ(done.failed->type, "signal");
@@ -171,7 +171,7 @@ TEST_F(Process, KeepsOnlyTheEndOfALongStandardErrorAndMakesItUtf8) {
   EXPECT_EQ(done.failed->message, "exit code 1: ...xxxxxxxthe \xEF\xBF\xBD end");
 }
 
-TEST_F(Process, FailsWhenTheOutputIsTooLargeToKeepAndDoesNotHoldTheCommandUp) {
+TEST_F(Process, FailsWhenTheOutputIsTooLargeAndDoesNotBlockTheCommand) {
   options_.output_bytes_max = 1000;
   const auto done = run("head -c 1000000 /dev/zero; echo written > done.txt");
   ASSERT_TRUE(done.failed);
@@ -184,7 +184,7 @@ TEST_F(Process, TakesLargeArgumentsAndResults) {
   EXPECT_EQ(run("cat", {.kind = "test", .args = {text}}).result, payload{text});
 }
 
-TEST_F(Process, DoesNotMindACommandThatDoesNotReadItsInput) {
+TEST_F(Process, AcceptsACommandThatDoesNotReadItsInput) {
   const std::string text(1 << 20, ' ');
   EXPECT_FALSE(run("exec <&-; echo 1", {.kind = "test", .args = {text}}).failed);
   EXPECT_FALSE(run("head -c 1 > /dev/null", {.kind = "test", .args = {text}}).failed);
@@ -197,14 +197,13 @@ TEST_F(Process, RunsAProgramWithoutAShell) {
   EXPECT_EQ(command->run(context()).result, payload{R"(["$HOME"])"});
 }
 
-// ---- commands that are not there
+// ---- missing commands
 
-TEST_F(Process, RefusesAProgramThatIsNotThere) {
+TEST_F(Process, RejectsAMissingProgram) {
   const auto missing = process_command::program({"no-such-program-here"});
   ASSERT_FALSE(missing);
   EXPECT_EQ(missing.error().code, error_code::not_found);
-  EXPECT_TRUE(
-      missing.error().message.starts_with("there is no program \"no-such-program-here\" in PATH"))
+  EXPECT_TRUE(missing.error().message.starts_with("no program \"no-such-program-here\" in PATH"))
       << missing.error().message;
   EXPECT_FALSE(process_command::program({folder_.file("nothing")}));
   EXPECT_FALSE(process_command::program({folder_.path()}));  // a folder
@@ -212,7 +211,7 @@ TEST_F(Process, RefusesAProgramThatIsNotThere) {
   EXPECT_FALSE(process_command::program({""}));
 }
 
-TEST_F(Process, RefusesAShellCommandThatIsNotThereOrIsNoCommand) {
+TEST_F(Process, RejectsAMissingOrInvalidShellCommand) {
   const auto missing = process_command::shell("no-such-program-here --flag");
   ASSERT_FALSE(missing);
   EXPECT_EQ(missing.error().code, error_code::not_found);
@@ -226,7 +225,7 @@ TEST_F(Process, RefusesAShellCommandThatIsNotThereOrIsNoCommand) {
   EXPECT_TRUE(process_command::shell("while read line; do echo $line; done"));
 }
 
-TEST_F(Process, SaysSoWhenTheProgramHasGoneMeanwhile) {
+TEST_F(Process, FailsWhenTheProgramWasRemoved) {
   const std::string file = folder_.file("tool");
   std::ofstream(file) << "#!/bin/sh\nexit 0\n";
   std::filesystem::permissions(file, std::filesystem::perms::owner_all);
@@ -240,8 +239,8 @@ TEST_F(Process, SaysSoWhenTheProgramHasGoneMeanwhile) {
 
 // ---- stopping
 
-TEST_F(Process, AsksTheWholeGroupToStop) {
-  manual_time time;  // SIGKILL never comes
+TEST_F(Process, StopsTheWholeGroup) {
+  manual_time time;  // never reaches SIGKILL
   options_.time = &time;
   auto& ctx = context();
   job_outcome done;
@@ -256,7 +255,7 @@ TEST_F(Process, AsksTheWholeGroupToStop) {
   eventually([&] { return !is_alive(child); }, "the command's own child to end");
 }
 
-TEST_F(Process, KillsWhatDoesNotStop) {
+TEST_F(Process, KillsACommandThatDoesNotStop) {
   manual_time time;
   options_.time = &time;
   auto& ctx = context();
@@ -272,11 +271,11 @@ TEST_F(Process, KillsWhatDoesNotStop) {
   time.advance(5s);
   running.join();
   ASSERT_TRUE(done.failed);
-  // The shell itself may tell of its own child.
+  // The shell itself may report its own child.
   EXPECT_TRUE(done.failed->message.starts_with("signal SIGKILL")) << done.failed->message;
 }
 
-TEST_F(Process, KillsWhatACommandLeavesBehindWhenItWasToldToStop) {
+TEST_F(Process, KillsTheChildrenOfAStoppedCommand) {
   auto& ctx = context();
   job_outcome done;
   const auto command = shell(
@@ -289,10 +288,10 @@ TEST_F(Process, KillsWhatACommandLeavesBehindWhenItWasToldToStop) {
   ctx.request_stop(stop_reason::shutdown);
   running.join();
   EXPECT_TRUE(done.failed);
-  eventually([&] { return !is_alive(deaf); }, "the one that ignores SIGTERM to end");
+  eventually([&] { return !is_alive(deaf); }, "the child that ignores SIGTERM to end");
 }
 
-TEST_F(Process, DoesNotRunForLongWhenTheJobWasToStopBeforeItBegan) {
+TEST_F(Process, EndsAtOnceWhenTheStopPrecedesTheStart) {
   auto& ctx = context();
   ctx.request_stop(stop_reason::cancelled);
   const auto done = shell("exec sleep 1000").run(ctx);
@@ -300,7 +299,7 @@ TEST_F(Process, DoesNotRunForLongWhenTheJobWasToStopBeforeItBegan) {
   EXPECT_EQ(done.failed->message, "signal SIGTERM");
 }
 
-TEST_F(Process, SucceedsWhenItEndsWellAfterBeingAsked) {
+TEST_F(Process, SucceedsWhenTheStoppedCommandSucceeds) {
   auto& ctx = context();
   job_outcome done;
   const auto command = shell(
@@ -323,9 +322,10 @@ TEST_F(Process, UsesNoCpuWhileTheCommandRuns) {
   ctx.request_stop(stop_reason::cancelled);
 }
 
-// ---- a program that does not learn how its children end
+// ---- a program that cannot get the exit status of its children
 
-// As a parent may have left it: the system then reaps children, and forgets how they ended.
+// Ignores SIGCHLD, as a parent may have left it: the kernel then reaps children and drops their
+// status.
 class ignoring_sigchld {
  public:
   ignoring_sigchld() : before_(signal(SIGCHLD, SIG_IGN)) {}
@@ -335,17 +335,17 @@ class ignoring_sigchld {
   void (*before_)(int);
 };
 
-TEST_F(Process, FailsWhenItIsNotKnownHowTheCommandEnded) {
+TEST_F(Process, FailsWhenTheExitStatusIsUnknown) {
   const auto fails = shell("exit 3");
   const auto succeeds = shell("exit 0");
   const auto waits = shell(
       "trap 'echo 1; exit 0' TERM; echo $$ > pid; "
       "while :; do sleep 0.01; done");
   const ignoring_sigchld ignored;
-  // These may be gone even before they can be watched.
+  // These may be reaped even before they can be watched.
   EXPECT_TRUE(fails.run(context()).failed);
   EXPECT_TRUE(succeeds.run(context()).failed);
-  // This one is watched, as it ends when it is told to.
+  // This one is watched: it ends when its stop is requested.
   auto& ctx = context();
   job_outcome done;
   std::jthread running([&] { done = waits.run(ctx); });
@@ -354,30 +354,30 @@ TEST_F(Process, FailsWhenItIsNotKnownHowTheCommandEnded) {
   running.join();
   ASSERT_TRUE(done.failed);
   EXPECT_EQ(done.failed->type, "unknown_end");
-  EXPECT_TRUE(done.failed->message.starts_with("its end is not known: No child processes"))
+  EXPECT_TRUE(done.failed->message.starts_with("exit status unknown: No child processes"))
       << done.failed->message;
   EXPECT_FALSE(done.failed->for_good);
 }
 
-TEST_F(Process, RefusesAShellCommandWhenItCannotLearnHowTheShellEnded) {
+TEST_F(Process, RejectsAShellCommandWhenTheShellsExitStatusIsUnknown) {
   const ignoring_sigchld ignored;
   const auto unknown = process_command::shell("true");
   ASSERT_FALSE(unknown);
   EXPECT_EQ(unknown.error().code, error_code::io_error);
 }
 
-// ---- nothing is left behind
+// ---- cleanup
 
 TEST_F(Process, DoesNotWaitForGrandchildrenThatHoldThePipes) {
   const auto done = run("sleep 1000 & echo $! > child; echo '\"mine\"'");
   const pid_t child = wait_for_pid("child");
   EXPECT_EQ(done.result, payload{R"("mine")"});
-  EXPECT_TRUE(is_alive(child));  // after an ordinary end they are left alone
+  EXPECT_TRUE(is_alive(child));  // not killed after an ordinary end
   kill(child, SIGKILL);
 }
 
 TEST_F(Process, LeavesNoDescriptorOpenAndGivesNoneAway) {
-  const int leaky = open("/dev/null", O_RDONLY);  // not close-on-exec: of a careless library
+  const int leaky = open("/dev/null", O_RDONLY);  // not close-on-exec
   ASSERT_GE(leaky, 0);
   (void)run("true");
   const std::size_t before = open_descriptors();
@@ -392,7 +392,7 @@ TEST_F(Process, LeavesNoDescriptorOpenAndGivesNoneAway) {
   close(leaky);
 }
 
-TEST_F(Process, RunsWithTheSignalsAsTheyAreByDefault) {
+TEST_F(Process, ResetsTheSignalHandlingOfTheCommand) {
   sigset_t blocked;
   sigemptyset(&blocked);
   sigaddset(&blocked, SIGTERM);
@@ -411,7 +411,7 @@ TEST_F(Process, RunsWithTheSignalsAsTheyAreByDefault) {
   EXPECT_FALSE(has(ignores, SIGPIPE));
 }
 
-TEST_F(Process, RunsManyAtATime) {
+TEST_F(Process, RunsConcurrentCommands) {
   constexpr int threads = 8;
   constexpr int each = 25;
   const auto command = shell("cat; exit $SLUICE_JOB_ATTEMPT");
@@ -422,12 +422,12 @@ TEST_F(Process, RunsManyAtATime) {
     running.emplace_back([&, t] {
       start.arrive_and_wait();
       for (int i = 0; i < each; ++i) {
-        auto it = std::make_shared<job>();
-        it->spec.args.data = std::to_string(t * each + i);
+        auto j = std::make_shared<job>();
+        j->spec.args.data = std::to_string(t * each + i);
         const std::uint32_t code = i % 2 == 0 ? 0 : 7;
-        job_context ctx(leased_job{.it = it, .key = 1, .attempt = code});
+        job_context ctx(leased_job{.job = j, .key = 1, .attempt = code});
         const auto done = command.run(ctx);
-        if (code == 0 ? done.result == it->spec.args
+        if (code == 0 ? done.result == j->spec.args
                       : done.failed && done.failed->message == "exit code 7") {
           right.fetch_add(1);
         }

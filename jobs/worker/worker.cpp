@@ -25,32 +25,32 @@ worker_options completed(worker_options o) {
   if (o.time == nullptr) o.time = &real_time();
   check(!o.queues.empty(), "sluice::jobs::worker", "at least one queue");
   check(o.concurrency <= thread_pool::threads_max, "sluice::jobs::worker",
-        "a concurrency of up to thread_pool::threads_max");
+        "a concurrency of at most thread_pool::threads_max");
   check(o.poll_for > milliseconds(0) && o.stop_grace >= milliseconds(0) &&
             o.backoff_first > milliseconds(0),
-        "sluice::jobs::worker", "times that are positive");
+        "sluice::jobs::worker", "positive times");
   return o;
 }
 
 }  // namespace
 
-std::string_view to_string(worker_event::what kind) noexcept {
+std::string_view to_string(worker_event::event_kind kind) noexcept {
   switch (kind) {
-    case worker_event::what::started:
+    case worker_event::event_kind::started:
       return "started";
-    case worker_event::what::succeeded:
+    case worker_event::event_kind::succeeded:
       return "succeeded";
-    case worker_event::what::failed:
+    case worker_event::event_kind::failed:
       return "failed";
-    case worker_event::what::given_back:
+    case worker_event::event_kind::given_back:
       return "given_back";
-    case worker_event::what::lost:
+    case worker_event::event_kind::lost:
       return "lost";
-    case worker_event::what::abandoned:
+    case worker_event::event_kind::abandoned:
       return "abandoned";
-    case worker_event::what::source_unavailable:
+    case worker_event::event_kind::source_unavailable:
       return "source_unavailable";
-    case worker_event::what::source_back:
+    case worker_event::event_kind::source_back:
       return "source_back";
   }
   return "unknown";
@@ -72,18 +72,18 @@ class worker::impl {
   }
 
   void add(std::string kind, job_handler h) {
-    check(!started_, "sluice::jobs::worker", "handlers to be added before it is started");
+    check(!started_, "sluice::jobs::worker", "handlers added before start");
     const bool is_new = handlers_.by_kind.try_emplace(std::move(kind), std::move(h)).second;
-    check(is_new, "sluice::jobs::worker", "one handler for each kind");
+    check(is_new, "sluice::jobs::worker", "at most one handler per kind");
   }
   void add_others(job_handler h) {
     check(!started_ && !handlers_.others, "sluice::jobs::worker",
-          "one handler for other kinds, added before it is started");
+          "at most one handler for other kinds, added before start");
     handlers_.others = std::move(h);
   }
 
   void start() {
-    check(!started_, "sluice::jobs::worker", "to be started once");
+    check(!started_, "sluice::jobs::worker", "at most one call of start");
     started_ = true;
     thread_ = seam::thread([this] {
       coordinator_.run();
@@ -91,12 +91,12 @@ class worker::impl {
     });
   }
 
-  void close(detail::command how) { inbox_->put(how); }
+  void close(detail::command command) { inbox_->put(command); }
 
   status stop(const wait_limits& finish_within) {
     if (!started_) return status::ok;
     close(detail::command::close);
-    const status finished = ended_.wait_within(finish_within);
+    const status finished = ended_.wait(finish_within);
     if (finished) return finished;
     close(detail::command::stop_now);
     ended_.wait();
@@ -119,7 +119,7 @@ class worker::impl {
   }
 
  private:
-  // As many threads as there is work for: handlers that are coroutines need few.
+  // At most one thread per processor from the start: coroutine handlers need few.
   thread_pool_options pool_options() const {
     return {.core = std::min(options_.concurrency, seam::usable_cpus().size()),
             .max = options_.concurrency,

@@ -1,4 +1,4 @@
-// Workers on a real engine with a store in memory: what a fake source cannot show.
+// Workers on a real engine with an in-memory store: behaviour that a fake source cannot show.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -72,7 +72,7 @@ TEST_F(WorkerOnEngine, KeepsProgressAndLogsWithTheJob) {
   EXPECT_EQ(page->lines[1].attempt, 1U);
 }
 
-TEST_F(WorkerOnEngine, RetriesWhatFailedAndKeepsEveryError) {
+TEST_F(WorkerOnEngine, RetriesFailedJobsAndKeepsEveryError) {
   worker w(work_from(*engine_));
   w.handle("flaky", [](job_context& ctx) {
     if (ctx.attempt() < 3) throw std::runtime_error("attempt " + std::to_string(ctx.attempt()));
@@ -89,17 +89,17 @@ TEST_F(WorkerOnEngine, RetriesWhatFailedAndKeepsEveryError) {
   EXPECT_EQ(ended->errors[1].type, "std::runtime_error");
 }
 
-TEST_F(WorkerOnEngine, HearsOfACancelThroughItsHeartbeat) {
+TEST_F(WorkerOnEngine, ReceivesACancelThroughItsHeartbeat) {
   manual_time time;
   const auto held = engine::open(make_memory_store(), {.time = &time}).value();
   event begun;
   atomic<stop_reason> why{stop_reason::none};
   worker w(work_from(*held), {.lease_for = 30s, .time = &time});
   w.handle("long", [&](job_context& ctx) {
-    event asked;
-    const std::stop_callback on_stop(ctx.stop_token(), [&] { asked.set(); });
+    event stopped;
+    const std::stop_callback on_stop(ctx.stop_token(), [&] { stopped.set(); });
     begun.set();
-    asked.wait();
+    stopped.wait();
     why.store(ctx.why_stopped());
     throw std::runtime_error("stopped");
   });
@@ -113,16 +113,16 @@ TEST_F(WorkerOnEngine, HearsOfACancelThroughItsHeartbeat) {
   EXPECT_EQ(held->wait(pushed->id).get()->state, job_state::cancelled);
 }
 
-TEST_F(WorkerOnEngine, GivesBackAtShutdownWhatAnotherWorkerThenDoes) {
+TEST_F(WorkerOnEngine, ReleasesAtShutdownAJobThatAnotherWorkerThenDoes) {
   const auto pushed = engine_->push({.kind = "long", .keep_for = 1h}).get();
   event begun;
   {
     worker first(work_from(*engine_));
     first.handle("long", [&](job_context& ctx) {
-      event asked;
-      const std::stop_callback on_stop(ctx.stop_token(), [&] { asked.set(); });
+      event stopped;
+      const std::stop_callback on_stop(ctx.stop_token(), [&] { stopped.set(); });
       begun.set();
-      asked.wait();
+      stopped.wait();
       throw std::runtime_error("stopped");
     });
     first.start();
@@ -155,7 +155,7 @@ TEST_F(WorkerOnEngine, RunsACommandForEachJob) {
   }
 }
 
-TEST_F(WorkerOnEngine, UsesNoCpuWhileNothingHappens) {
+TEST_F(WorkerOnEngine, UsesNoCpuWhileIdle) {
   event begun;
   event go;
   worker idle(work_from(*engine_), {.queues = {"nothing"}, .concurrency = 4});
@@ -199,7 +199,7 @@ TEST_F(WorkerOnEngine, DoesEveryJobOnceWhileWorkersComeAndGo) {
     w->start();
     return w;
   };
-  // One worker stays; others are stopped in the middle of things, again and again.
+  // One worker runs throughout; others are started and stopped repeatedly.
   const auto steady = start(4, 16);
   random dice(seed);
   int rounds = 0;
@@ -218,8 +218,9 @@ TEST_F(WorkerOnEngine, DoesEveryJobOnceWhileWorkersComeAndGo) {
   eventually([&] { return engine_->stats().acked == jobs; });
   for (const auto& count : done) ASSERT_EQ(count.load(), 1);
   EXPECT_EQ(engine_->stats().running, 0U);
-  std::printf("%zu jobs, %d workers came and went and did %llu of them, seed %llu\n", jobs, rounds,
-              static_cast<unsigned long long>(others), static_cast<unsigned long long>(seed));
+  std::printf("%zu jobs, %d workers started and stopped, which did %llu of them, seed %llu\n", jobs,
+              rounds, static_cast<unsigned long long>(others),
+              static_cast<unsigned long long>(seed));
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ using sluice::testing::eventually;
 using WorkerNotes = testing::worker_test;
 using strings = std::vector<std::string>;
 
-TEST_F(WorkerNotes, TellTheSourceBeforeTheEnd) {
+TEST_F(WorkerNotes, AreReportedBeforeTheEnd) {
   w().handle("k", [](job_context& ctx) {
     ctx.log("one");
     ctx.log("two\nthree\n");
@@ -38,7 +38,7 @@ TEST_F(WorkerNotes, TellTheSourceBeforeTheEnd) {
   EXPECT_EQ(source_.reports(id).back(), (progress{100, "all"}));
 }
 
-TEST_F(WorkerNotes, GoOutAtOnceAndThenOnlySoOften) {
+TEST_F(WorkerNotes, AreReportedAtOnceAndThenAtTheReportInterval) {
   event first;
   event second;
   event go_on;
@@ -58,19 +58,19 @@ TEST_F(WorkerNotes, GoOutAtOnceAndThenOnlySoOften) {
   first.set();
   second.wait();
   const auto due = sent_at + options_.report_every;
-  eventually([&] { return time_.timers().earliest() <= due; }, "the report to be put off");
+  eventually([&] { return time_.timers().earliest() <= due; }, "the report to be delayed");
   EXPECT_EQ(source_.reports(id).size(), 1U);
   EXPECT_TRUE(source_.logs(id).empty());
   time_.advance(options_.report_every);
   eventually([&] { return source_.reports(id).size() == 2 && source_.logs(id).size() == 1; },
-             "the report that was put off");
+             "the delayed report");
   EXPECT_EQ(source_.reports(id).back(), (progress{3, ""}));
   EXPECT_EQ(source_.logs(id).back(), (strings{"late"}));
   go_on.set();
   wait_until_ended(id);
 }
 
-TEST_F(WorkerNotes, HoldBackTheEndUntilTheyAreTold) {
+TEST_F(WorkerNotes, DelayTheEndUntilTheirReply) {
   source_.hold_notes();
   w().handle("k", [](job_context& ctx) {
     ctx.progress(10);
@@ -87,7 +87,7 @@ TEST_F(WorkerNotes, HoldBackTheEndUntilTheyAreTold) {
   EXPECT_EQ(source_.logs(id), (std::vector<strings>{{"line"}}));
 }
 
-TEST_F(WorkerNotes, AreTakenOfAnAttemptThatFails) {
+TEST_F(WorkerNotes, AreReportedForAFailedAttempt) {
   w().handle("k", [](job_context& ctx) {
     ctx.log("before the fall");
     throw std::runtime_error("fell");
@@ -99,7 +99,7 @@ TEST_F(WorkerNotes, AreTakenOfAnAttemptThatFails) {
   EXPECT_EQ(source_.logs(id), (std::vector<strings>{{"before the fall"}}));
 }
 
-TEST_F(WorkerNotes, DoNotStandInTheWayOfTheEndWhenTheyAreRefused) {
+TEST_F(WorkerNotes, DoNotDelayTheEndWhenTheyAreRejected) {
   event go_on;
   w().handle("k", [&](job_context& ctx) {
     go_on.wait();
@@ -107,10 +107,10 @@ TEST_F(WorkerNotes, DoNotStandInTheWayOfTheEndWhenTheyAreRefused) {
   });
   w().start();
   const job_id id = source_.offer({.kind = "k"});
-  eventually([&] { return w().stats().running == 1; }, "the handler to begin");
+  eventually([&] { return w().stats().running == 1; }, "the handler to start");
   source_.lose(id);
   go_on.set();
-  eventually([&] { return count(worker_event::what::lost) == 1; }, "the loss to be heard");
+  eventually([&] { return count(worker_event::event_kind::lost) == 1; }, "the lost event");
   EXPECT_TRUE(source_.reports(id).empty());
 }
 
@@ -118,39 +118,39 @@ TEST(AttemptNotes, KeepTheLastProgressWithinItsBounds) {
   attempt_notes notes;
   EXPECT_TRUE(notes.is_empty());
   notes.note({-5, ""});
-  EXPECT_EQ(notes.take().how_far, (progress{0, ""}));
+  EXPECT_EQ(notes.take().progress, (progress{0, ""}));
   notes.note({std::numeric_limits<double>::quiet_NaN(), "?"});
-  EXPECT_EQ(notes.take().how_far, (progress{0, "?"}));
+  EXPECT_EQ(notes.take().progress, (progress{0, "?"}));
   notes.note({50, "a"});
   notes.note({500, "b"});
-  EXPECT_EQ(notes.take().how_far, (progress{100, "b"}));
+  EXPECT_EQ(notes.take().progress, (progress{100, "b"}));
   EXPECT_TRUE(notes.is_empty());
   notes.note({1, std::string(limits::progress_bytes_max - 1, 'x') + "\xC3\xA9"});
-  EXPECT_EQ(notes.take().how_far->text, std::string(limits::progress_bytes_max - 1, 'x'));
+  EXPECT_EQ(notes.take().progress->text, std::string(limits::progress_bytes_max - 1, 'x'));
 }
 
-TEST(AttemptNotes, WakeTheWorkerOnceForAllThatIsNotTaken) {
+TEST(AttemptNotes, WakeTheWorkerOnceUntilTheyAreTaken) {
   attempt_notes notes;
   int woken = 0;
-  notes.tell([&] { ++woken; });
+  notes.on_available([&] { ++woken; });
   notes.note({1, ""});
   notes.note({2, ""});
   notes.note_lines("a");
   EXPECT_EQ(woken, 1);
   const auto taken = notes.take();
-  EXPECT_EQ(taken.how_far->percent, 2);
+  EXPECT_EQ(taken.progress->percent, 2);
   EXPECT_EQ(taken.lines, (strings{"a"}));
   notes.note_lines("b");
   EXPECT_EQ(woken, 2);
 }
 
-TEST(AttemptNotes, SayHowManyLinesThereWasNoRoomFor) {
+TEST(AttemptNotes, CountDroppedLines) {
   attempt_notes notes;
   for (std::size_t i = 0; i < limits::log_lines_at_once + 4; ++i) notes.note_lines("x");
   auto lines = notes.take().lines;
   ASSERT_EQ(lines.size(), limits::log_lines_at_once);
-  EXPECT_EQ(lines.back(), "(5 lines were left out: they came faster than they could be sent)");
-  // By bytes.
+  EXPECT_EQ(lines.back(), "(5 lines were dropped: written faster than they could be sent)");
+  // Limited by bytes.
   const std::string long_line(limits::log_line_bytes_max + 100, 'y');
   for (int i = 0; i < 200; ++i) notes.note_lines(long_line);
   lines = notes.take().lines;
@@ -158,7 +158,7 @@ TEST(AttemptNotes, SayHowManyLinesThereWasNoRoomFor) {
   EXPECT_EQ(lines.front().size(), limits::log_line_bytes_max);
 }
 
-TEST(ErrorLines, TellProgressFromOtherLines) {
+TEST(ErrorLines, DistinguishProgressFromOtherLines) {
   using detail::progress_of;
   EXPECT_EQ(progress_of("sluice:progress 40 resizing it"), (progress{40, "resizing it"}));
   EXPECT_EQ(progress_of("sluice:progress 12.5%"), (progress{12.5, ""}));
@@ -170,29 +170,29 @@ TEST(ErrorLines, TellProgressFromOtherLines) {
   }
 }
 
-TEST(ErrorLines, AreWholeLinesHoweverTheyCome) {
-  job_context ctx(leased_job{.it = std::make_shared<job>(), .key = 1});
+TEST(ErrorLines, AreWholeLinesHoweverTheyAreSplit) {
+  job_context ctx(leased_job{.job = std::make_shared<job>(), .key = 1});
   detail::error_lines lines(ctx, detail::lines_to::log);
   lines.add("one\ntw");
   lines.add("o\n\nsluice:prog");
   lines.add("ress 7 seven\nlast");
   lines.end();
-  const auto said = ctx.notes().take();
-  EXPECT_EQ(said.lines, (strings{"one", "two", "", "last"}));
-  EXPECT_EQ(said.how_far, (progress{7, "seven"}));
+  const auto notes = ctx.notes().take();
+  EXPECT_EQ(notes.lines, (strings{"one", "two", "", "last"}));
+  EXPECT_EQ(notes.progress, (progress{7, "seven"}));
 }
 
 TEST(ErrorLines, AreCutWhenTheyAreTooLong) {
-  job_context ctx(leased_job{.it = std::make_shared<job>(), .key = 1});
+  job_context ctx(leased_job{.job = std::make_shared<job>(), .key = 1});
   detail::error_lines lines(ctx, detail::lines_to::log);
   const std::string part(limits::log_line_bytes_max / 2 + 1, 'x');
   lines.add(part);
   lines.add(part);
   lines.add(part + "\nnext\n");
-  const auto said = ctx.notes().take();
-  ASSERT_EQ(said.lines.size(), 2U);
-  EXPECT_EQ(said.lines[0].size(), limits::log_line_bytes_max);
-  EXPECT_EQ(said.lines[1], "next");
+  const auto notes = ctx.notes().take();
+  ASSERT_EQ(notes.lines.size(), 2U);
+  EXPECT_EQ(notes.lines[0].size(), limits::log_line_bytes_max);
+  EXPECT_EQ(notes.lines[1], "next");
 }
 
 }  // namespace

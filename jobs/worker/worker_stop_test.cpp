@@ -1,5 +1,4 @@
-// How handlers hear that they should stop, and what becomes of their jobs: cancel, time limit, a
-// lost lease, shutdown.
+// Stopping handlers and the outcome of their jobs: cancel, time limit, lost lease, shutdown.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -19,36 +18,36 @@ namespace {
 
 using namespace std::chrono_literals;
 using sluice::testing::eventually;
-using what = worker_event::what;
+using event_kind = worker_event::event_kind;
 
 class WorkerStop : public testing::worker_test {
  protected:
-  // A handler that runs until it is asked to stop, and then throws.
+  // Adds a handler that runs until its stop is requested and then throws.
   void handle_until_stopped(const char* kind) {
     w().handle(kind, [this](job_context& ctx) {
-      event asked;
-      const std::stop_callback on_stop(ctx.stop_token(), [&] { asked.set(); });
+      event stopped;
+      const std::stop_callback on_stop(ctx.stop_token(), [&] { stopped.set(); });
       begun_.set();
-      asked.wait();
+      stopped.wait();
       reason_.store(ctx.why_stopped());
       throw std::runtime_error("interrupted");
     });
   }
-  // One that does not listen, until the test lets it go.
-  void handle_deaf(const char* kind) {
+  // Adds a handler that ignores the stop request until the test releases it.
+  void handle_unstoppable(const char* kind) {
     w().handle(kind, [this] {
       begun_.set();
-      let_go_.wait();
+      release_.wait();
       return 7;
     });
   }
 
   event begun_;
-  event let_go_;
+  event release_;
   atomic<stop_reason> reason_{stop_reason::none};
 };
 
-TEST_F(WorkerStop, TellsTheHandlerThatItsJobWasCancelled) {
+TEST_F(WorkerStop, StopsTheHandlerOfACancelledJob) {
   handle_until_stopped("long");
   w().start();
   const job_id id = source_.offer({.kind = "long"});
@@ -58,15 +57,15 @@ TEST_F(WorkerStop, TellsTheHandlerThatItsJobWasCancelled) {
   time_.advance(20s);  // the next heartbeat
   wait_until_ended(id);
   EXPECT_EQ(reason_.load(), stop_reason::cancelled);
-  EXPECT_EQ(source_.said(id).why.type, "cancelled");
-  EXPECT_EQ(source_.said(id).why.message, "was called off while it ran: interrupted");
+  EXPECT_EQ(source_.last_end(id).why.type, "cancelled");
+  EXPECT_EQ(source_.last_end(id).why.message, "cancelled while it ran: interrupted");
 }
 
-TEST_F(WorkerStop, TellsACoroutineThroughItsOwnToken) {
+TEST_F(WorkerStop, StopsACoroutineThroughItsOwnToken) {
   w().handle("long", [this]() -> task<> {
     begun_.set();
     event never;
-    const status ended = co_await never.async_wait();  // hears the task's token
+    const status ended = co_await never.async_wait();  // ends through the task's token
     if (ended == status::stopped) throw std::runtime_error("stopped in a wait");
   });
   w().start();
@@ -76,11 +75,11 @@ TEST_F(WorkerStop, TellsACoroutineThroughItsOwnToken) {
   wait_until_quiet(1);
   time_.advance(20s);
   wait_until_ended(id);
-  EXPECT_EQ(source_.said(id).why.message, "was called off while it ran: stopped in a wait");
+  EXPECT_EQ(source_.last_end(id).why.message, "cancelled while it ran: stopped in a wait");
 }
 
-TEST_F(WorkerStop, AcksACancelledJobWhoseHandlerSucceededAllTheSame) {
-  handle_deaf("long");
+TEST_F(WorkerStop, AcksACancelledJobWhoseHandlerSucceeded) {
+  handle_unstoppable("long");
   w().start();
   const job_id id = source_.offer({.kind = "long"});
   begun_.wait();
@@ -88,7 +87,7 @@ TEST_F(WorkerStop, AcksACancelledJobWhoseHandlerSucceededAllTheSame) {
   wait_until_quiet(1);
   time_.advance(20s);
   eventually([&] { return source_.extensions() == 1; });
-  let_go_.set();
+  release_.set();
   wait_until_ended(id);
   EXPECT_EQ(source_.ended(id), "acked");
 }
@@ -96,7 +95,7 @@ TEST_F(WorkerStop, AcksACancelledJobWhoseHandlerSucceededAllTheSame) {
 TEST_F(WorkerStop, DoesNotStartAJobThatWasCancelledWhileItWaited) {
   options_.concurrency = 1;
   options_.prefetch = 1;
-  handle_deaf("long");
+  handle_unstoppable("long");
   w().start();
   source_.offer({.kind = "long"});
   begun_.wait();
@@ -106,8 +105,8 @@ TEST_F(WorkerStop, DoesNotStartAJobThatWasCancelledWhileItWaited) {
   wait_until_quiet(1);
   time_.advance(20s);
   wait_until_ended(id);
-  EXPECT_EQ(source_.said(id).why.message, "was called off before it began");
-  let_go_.set();
+  EXPECT_EQ(source_.last_end(id).why.message, "cancelled before it started");
+  release_.set();
 }
 
 TEST_F(WorkerStop, AsksTheHandlerToStopAtTheTimeLimit) {
@@ -122,14 +121,13 @@ TEST_F(WorkerStop, AsksTheHandlerToStopAtTheTimeLimit) {
   time_.advance(1ms);
   wait_until_ended(id);
   EXPECT_EQ(reason_.load(), stop_reason::time_limit);
-  EXPECT_EQ(source_.said(id).why.type, "time_limit");
-  EXPECT_EQ(source_.said(id).why.message,
-            "took longer than its time limit of 5000 ms: interrupted");
+  EXPECT_EQ(source_.last_end(id).why.type, "time_limit");
+  EXPECT_EQ(source_.last_end(id).why.message, "exceeded its time limit of 5000 ms: interrupted");
 }
 
-TEST_F(WorkerStop, AnswersForAHandlerThatDoesNotStop) {
+TEST_F(WorkerStop, ReportsForAHandlerThatDoesNotStop) {
   options_.concurrency = 1;
-  handle_deaf("deaf");
+  handle_unstoppable("deaf");
   w().handle("next", [] {});
   w().start();
   const job_id id = source_.offer({.kind = "deaf", .time_limit = 5s});
@@ -140,17 +138,17 @@ TEST_F(WorkerStop, AnswersForAHandlerThatDoesNotStop) {
   EXPECT_EQ(source_.ended(id), "");
   time_.advance(10s);  // stop_grace
   wait_until_ended(id);
-  EXPECT_EQ(source_.said(id).why.message,
-            "took longer than its time limit of 5000 ms, and did not end when asked to");
+  EXPECT_EQ(source_.last_end(id).why.message,
+            "exceeded its time limit of 5000 ms, and did not stop when requested");
   EXPECT_EQ(w().stats().abandoned, 1U);
   EXPECT_EQ(w().stats().running, 1U);  // its thread is still busy
-  let_go_.set();
+  release_.set();
   const job_id next = source_.offer({.kind = "next"});
   wait_until_ended(next);  // and is free again
-  EXPECT_EQ(source_.words_about(id), 1U);
+  EXPECT_EQ(source_.end_count(id), 1U);
 }
 
-TEST_F(WorkerStop, TellsTheHandlerThatTheLeaseIsLostAndTellsTheSourceNothing) {
+TEST_F(WorkerStop, StopsTheHandlerOfALostLeaseAndReportsNothing) {
   handle_until_stopped("long");
   w().start();
   const job_id id = source_.offer({.kind = "long"});
@@ -161,7 +159,7 @@ TEST_F(WorkerStop, TellsTheHandlerThatTheLeaseIsLostAndTellsTheSourceNothing) {
   eventually([&] { return w().stats().lost == 1 && w().stats().running == 0; });
   EXPECT_EQ(reason_.load(), stop_reason::lease_lost);
   EXPECT_EQ(source_.ended(id), "");
-  EXPECT_EQ(message_of(what::lost), "the lease is lost");
+  EXPECT_EQ(message_of(event_kind::lost), "the lease is lost");
 }
 
 TEST_F(WorkerStop, CountsALeaseAsLostThatCouldNotBeExtendedInTime) {
@@ -177,14 +175,14 @@ TEST_F(WorkerStop, CountsALeaseAsLostThatCouldNotBeExtendedInTime) {
     time_.advance(1s);
   }
   eventually([&] { return w().stats().lost == 1 && w().stats().running == 0; });
-  EXPECT_GE(source_.extensions(), 5U);  // it was tried more than once
+  EXPECT_GE(source_.extensions(), 5U);  // retried several times
   EXPECT_EQ(reason_.load(), stop_reason::lease_lost);
   EXPECT_EQ(source_.ended(id), "");
 }
 
 TEST_F(WorkerStop, KeepsAJobThroughAnOutageShorterThanItsLease) {
   options_.concurrency = 1;
-  handle_deaf("long");
+  handle_unstoppable("long");
   w().start();
   const job_id id = source_.offer({.kind = "long"});
   begun_.wait();
@@ -199,21 +197,21 @@ TEST_F(WorkerStop, KeepsAJobThroughAnOutageShorterThanItsLease) {
   wait_until_quiet(1);
   time_.advance(5s);
   eventually([&] { return source_.extensions() > tried; });
-  let_go_.set();
+  release_.set();
   wait_until_ended(id);
   EXPECT_EQ(source_.ended(id), "acked");
 }
 
-// ---- telling the source
+// ---- reporting
 
-TEST_F(WorkerStop, TellsTheSourceAgainUntilItHasHeard) {
+TEST_F(WorkerStop, RepeatsTheReportUntilTheSourceReplies) {
   options_.concurrency = 1;
-  handle_deaf("long");
+  handle_unstoppable("long");
   w().start();
   const job_id id = source_.offer({.kind = "long"});
   begun_.wait();
   source_.break_down(error{error_code::unavailable, "down"});
-  let_go_.set();
+  release_.set();
   eventually([&] { return w().stats().unsettled == 1; });
   for (int ms = 0; ms < 5000; ms += 100) {
     wait_until_quiet(1);
@@ -227,10 +225,10 @@ TEST_F(WorkerStop, TellsTheSourceAgainUntilItHasHeard) {
   }
   wait_until_ended(id);
   EXPECT_EQ(source_.ended(id), "acked");
-  EXPECT_EQ(source_.words_about(id), 1U);
+  EXPECT_EQ(source_.end_count(id), 1U);
 }
 
-TEST_F(WorkerStop, SendsAcksThatBecomeDueMeanwhileTogether) {
+TEST_F(WorkerStop, SendsAcksThatBecomeDueDuringACallTogether) {
   options_.concurrency = 8;
   w().handle("quick", [] {});
   source_.hold_acks();
@@ -240,7 +238,7 @@ TEST_F(WorkerStop, SendsAcksThatBecomeDueMeanwhileTogether) {
   for (int i = 0; i < 20; ++i) source_.offer({.kind = "quick"});
   eventually([&] { return w().stats().unsettled == 21; });
   source_.answer_acks();
-  eventually([&] { return source_.words() == 21; });
+  eventually([&] { return source_.ended_jobs() == 21; });
   EXPECT_EQ(source_.ack_calls(), (std::vector<std::size_t>{1, 20}));
 }
 
@@ -250,30 +248,30 @@ TEST_F(WorkerStop, FailsAJobForGoodWhoseResultIsRefused) {
   w().start();
   const job_id id = source_.offer({.kind = "odd"});
   wait_until_ended(id);
-  EXPECT_EQ(source_.said(id).why.type, "bad_result");
-  EXPECT_EQ(source_.said(id).why.message, "result: expected JSON");
-  EXPECT_TRUE(source_.said(id).why.for_good);
+  EXPECT_EQ(source_.last_end(id).why.type, "bad_result");
+  EXPECT_EQ(source_.last_end(id).why.message, "result: expected JSON");
+  EXPECT_TRUE(source_.last_end(id).why.for_good);
 }
 
 // ---- shutdown
 
-TEST_F(WorkerStop, LetsWhatRunsFinish) {
-  handle_deaf("long");
+TEST_F(WorkerStop, WaitsForRunningHandlers) {
+  handle_unstoppable("long");
   w().start();
   const job_id id = source_.offer({.kind = "long"});
   begun_.wait();
   w().close();
   eventually([&] { return !source_.has_waiting_lease(); });
-  let_go_.set();
+  release_.set();
   EXPECT_EQ(w().stop(), status::ok);
   EXPECT_EQ(source_.ended(id), "acked");
   EXPECT_EQ(w().stats().succeeded, 1U);
 }
 
-TEST_F(WorkerStop, GivesBackWhatHasNotBegun) {
+TEST_F(WorkerStop, ReleasesJobsThatHaveNotStarted) {
   options_.concurrency = 1;
   options_.prefetch = 2;
-  handle_deaf("long");
+  handle_unstoppable("long");
   w().start();
   const job_id first = source_.offer({.kind = "long"});
   begun_.wait();
@@ -286,21 +284,21 @@ TEST_F(WorkerStop, GivesBackWhatHasNotBegun) {
   EXPECT_EQ(source_.ended(second), "released");
   EXPECT_EQ(source_.ended(third), "released");
   EXPECT_EQ(source_.ended(first), "");
-  let_go_.set();
+  release_.set();
   EXPECT_EQ(w().stop(), status::ok);
   EXPECT_EQ(source_.ended(first), "acked");
 }
 
-TEST_F(WorkerStop, GivesBackJobsThatWereOnTheirWayWhenItClosed) {
+TEST_F(WorkerStop, ReleasesJobsThatArriveAfterItClosed) {
   w().start();
   eventually([&] { return source_.has_waiting_lease(); });
   source_.race_stopped_leases();
   EXPECT_EQ(w().stop(), status::ok);
-  EXPECT_EQ(source_.words(), 1U);
+  EXPECT_EQ(source_.ended_jobs(), 1U);
   EXPECT_EQ(source_.ended(1), "released");
 }
 
-TEST_F(WorkerStop, AsksHandlersToStopAtTheDeadlineAndGivesTheirJobsBack) {
+TEST_F(WorkerStop, StopsHandlersAtTheDeadlineAndReleasesTheirJobs) {
   handle_until_stopped("long");
   w().start();
   const job_id id = source_.offer({.kind = "long"});
@@ -308,11 +306,11 @@ TEST_F(WorkerStop, AsksHandlersToStopAtTheDeadlineAndGivesTheirJobsBack) {
   EXPECT_EQ(w().stop(deadline::after(0s)), status::timed_out);
   EXPECT_EQ(reason_.load(), stop_reason::shutdown);
   EXPECT_EQ(source_.ended(id), "released");
-  EXPECT_EQ(source_.said(id).how.delay, 0ms);
+  EXPECT_EQ(source_.last_end(id).options.delay, 0ms);
   EXPECT_EQ(w().stats().given_back, 1U);
 }
 
-TEST_F(WorkerStop, HurriesWhenTheTokenOfStopAsks) {
+TEST_F(WorkerStop, StopsHandlersWhenTheTokenOfStopIsTriggered) {
   handle_until_stopped("long");
   w().start();
   const job_id id = source_.offer({.kind = "long"});
@@ -323,9 +321,9 @@ TEST_F(WorkerStop, HurriesWhenTheTokenOfStopAsks) {
   EXPECT_EQ(source_.ended(id), "released");
 }
 
-TEST_F(WorkerStop, GivesBackTheJobOfAHandlerThatDoesNotStop) {
+TEST_F(WorkerStop, ReleasesTheJobOfAHandlerThatDoesNotStop) {
   options_.stop_grace = 0ms;
-  handle_deaf("deaf");
+  handle_unstoppable("deaf");
   w().start();
   const job_id id = source_.offer({.kind = "deaf"});
   begun_.wait();
@@ -333,12 +331,12 @@ TEST_F(WorkerStop, GivesBackTheJobOfAHandlerThatDoesNotStop) {
   EXPECT_EQ(source_.ended(id), "released");
   EXPECT_EQ(w().stats().abandoned, 1U);
   EXPECT_EQ(w().stats().given_back, 1U);
-  let_go_.set();  // else the destructor would wait for it
+  release_.set();  // the destructor waits for the handler
 }
 
-TEST_F(WorkerStop, EndsWhenTheSourceCannotBeTold) {
+TEST_F(WorkerStop, EndsWhenTheSourceDoesNotReply) {
   options_.stop_grace = 0ms;
-  handle_deaf("deaf");
+  handle_unstoppable("deaf");
   w().start();
   source_.offer({.kind = "deaf"});
   begun_.wait();
@@ -353,8 +351,9 @@ TEST_F(WorkerStop, EndsWhenTheSourceCannotBeTold) {
   stopping.join();
   EXPECT_EQ(ended, status::timed_out);
   EXPECT_EQ(w().stats().lost, 1U);
-  EXPECT_EQ(message_of(what::lost), "shut down before the source could be told");
-  let_go_.set();
+  EXPECT_EQ(message_of(event_kind::lost),
+            "the worker stopped before it could report the job's end");
+  release_.set();
 }
 
 TEST_F(WorkerStop, EndsACoroutineThatWaitsWhenItIsDestroyed) {
@@ -367,27 +366,27 @@ TEST_F(WorkerStop, EndsACoroutineThatWaitsWhenItIsDestroyed) {
   const job_id id = source_.offer({.kind = "long"});
   begun_.wait();
   worker_.reset();
-  EXPECT_EQ(source_.ended(id), "acked");  // it was asked to stop, and ended as if all were well
+  EXPECT_EQ(source_.ended(id), "acked");  // its stop was requested, and it ended normally
 }
 
 TEST_F(WorkerStop, StopsWithoutHavingBeenStarted) {
   EXPECT_EQ(w().stop(), status::ok);
 }
 
-TEST_F(WorkerStop, IsBrokenByASecondHandlerForAKindAndByOneThatComesLate) {
+TEST_F(WorkerStop, IsBrokenByASecondHandlerForAKindAndByALateHandler) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   w().handle("mail", [] {});
-  EXPECT_DEATH(w().handle("mail", [] {}), "one handler for each kind");
+  EXPECT_DEATH(w().handle("mail", [] {}), "at most one handler per kind");
   EXPECT_DEATH(
       {
         w().start();
         w().handle("more", [] {});
       },
-      "before it is started");
+      "added before start");
 }
 
 TEST_F(WorkerStop, IsIdleWhileThereIsNothingToDo) {
-  handle_deaf("long");
+  handle_unstoppable("long");
   w().start();
   source_.offer({.kind = "long"});
   begun_.wait();
@@ -397,7 +396,7 @@ TEST_F(WorkerStop, IsIdleWhileThereIsNothingToDo) {
   const auto after = w().stats();
   EXPECT_EQ(after.lease_calls, before.lease_calls);
   EXPECT_EQ(after.extend_calls, before.extend_calls);
-  let_go_.set();
+  release_.set();
 }
 
 }  // namespace

@@ -54,7 +54,7 @@ TEST_F(Worker, ReadsTypedArgumentsAndKeepsTheValueAsTheResult) {
                                    .metadata = R"({"by":"ada"})"});
   wait_until_ended(id);
   EXPECT_EQ(source_.ended(id), "acked");
-  EXPECT_EQ(source_.said(id).value, payload{R"({"width":64,"height":32})"});
+  EXPECT_EQ(source_.last_end(id).value, payload{R"({"width":64,"height":32})"});
 }
 
 TEST_F(Worker, CallsHandlersOfEveryForm) {
@@ -78,16 +78,16 @@ TEST_F(Worker, CallsHandlersOfEveryForm) {
   const job_id good = source_.offer({.kind = "checked", .args = {"1"}});
   const job_id bad = source_.offer({.kind = "checked", .args = {"-1"}});
   const job_id nothing = source_.offer({.kind = "unchecked", .args = {"true"}});
-  eventually([&] { return source_.words() == 8; });
-  EXPECT_EQ(source_.said(none).value, std::nullopt);
-  EXPECT_EQ(source_.said(context).value, payload{std::to_string(context)});
-  EXPECT_EQ(source_.said(raw).value, payload{"5"});
-  EXPECT_EQ(source_.said(numbers).value, payload{"3"});
-  EXPECT_EQ(source_.said(as_it_is).value, (payload{"x", content_type::bytes}));
-  EXPECT_EQ(source_.said(good).value, payload{"2"});
+  eventually([&] { return source_.ended_jobs() == 8; });
+  EXPECT_EQ(source_.last_end(none).value, std::nullopt);
+  EXPECT_EQ(source_.last_end(context).value, payload{std::to_string(context)});
+  EXPECT_EQ(source_.last_end(raw).value, payload{"5"});
+  EXPECT_EQ(source_.last_end(numbers).value, payload{"3"});
+  EXPECT_EQ(source_.last_end(as_it_is).value, (payload{"x", content_type::bytes}));
+  EXPECT_EQ(source_.last_end(good).value, payload{"2"});
   EXPECT_EQ(source_.ended(bad), "failed");
-  EXPECT_EQ(source_.said(bad).why.type, "too_large");
-  EXPECT_EQ(source_.said(bad).why.message, "too small, rather");
+  EXPECT_EQ(source_.last_end(bad).why.type, "too_large");
+  EXPECT_EQ(source_.last_end(bad).why.message, "too small, rather");
   EXPECT_EQ(source_.ended(nothing), "acked");
 }
 
@@ -108,11 +108,11 @@ TEST_F(Worker, RunsCoroutinesWithoutHoldingAThread) {
   }
   begun.wait();  // all at once: more than there are threads
   go.set();
-  eventually([&] { return source_.words() == many; });
-  EXPECT_EQ(source_.said(ids[21]).value, payload{"42"});
+  eventually([&] { return source_.ended_jobs() == many; });
+  EXPECT_EQ(source_.last_end(ids[21]).value, payload{"42"});
 }
 
-TEST_F(Worker, MakesAnExceptionTheFailure) {
+TEST_F(Worker, ReportsAnExceptionAsTheFailure) {
   w().handle("throw", [] { throw std::out_of_range("no such row"); });
   w().handle("number", [] { throw 42; });
   w().handle("coroutine", []() -> task<> {
@@ -131,19 +131,19 @@ TEST_F(Worker, MakesAnExceptionTheFailure) {
   const job_id number = source_.offer({.kind = "number"});
   const job_id coroutine = source_.offer({.kind = "coroutine"});
   const job_id nested = source_.offer({.kind = "nested"});
-  eventually([&] { return source_.words() == 4; });
-  EXPECT_EQ(source_.said(thrown).why.type, "std::out_of_range");
-  EXPECT_EQ(source_.said(thrown).why.message, "no such row");
-  EXPECT_FALSE(source_.said(thrown).why.for_good);
-  EXPECT_EQ(source_.said(number).why.type, "int");
-  EXPECT_EQ(source_.said(coroutine).why.message, "in the middle");
-  EXPECT_EQ(source_.said(nested).why.message, "cannot load the customer");
-  EXPECT_EQ(source_.said(nested).why.backtrace,
+  eventually([&] { return source_.ended_jobs() == 4; });
+  EXPECT_EQ(source_.last_end(thrown).why.type, "std::out_of_range");
+  EXPECT_EQ(source_.last_end(thrown).why.message, "no such row");
+  EXPECT_FALSE(source_.last_end(thrown).why.for_good);
+  EXPECT_EQ(source_.last_end(number).why.type, "int");
+  EXPECT_EQ(source_.last_end(coroutine).why.message, "in the middle");
+  EXPECT_EQ(source_.last_end(nested).why.message, "cannot load the customer");
+  EXPECT_EQ(source_.last_end(nested).why.backtrace,
             "caused by std::runtime_error: connection refused\n");
   eventually([&] { return w().stats().failed == 4; });
 }
 
-TEST_F(Worker, LetsAHandlerSayHowItFailed) {
+TEST_F(Worker, ReportsTheFailureThatAHandlerDefines) {
   w().handle("later", [] {
     throw job_failed({.type = "rate_limited", .message = "try later", .retry_in = 60s});
   });
@@ -151,36 +151,37 @@ TEST_F(Worker, LetsAHandlerSayHowItFailed) {
   w().start();
   const job_id later = source_.offer({.kind = "later"});
   const job_id never = source_.offer({.kind = "never"});
-  eventually([&] { return source_.words() == 2; });
-  EXPECT_EQ(source_.said(later).why.type, "rate_limited");
-  EXPECT_EQ(source_.said(later).why.retry_in, 60s);
-  EXPECT_EQ(source_.said(never).why.type, "failed");
-  EXPECT_TRUE(source_.said(never).why.for_good);
+  eventually([&] { return source_.ended_jobs() == 2; });
+  EXPECT_EQ(source_.last_end(later).why.type, "rate_limited");
+  EXPECT_EQ(source_.last_end(later).why.retry_in, 60s);
+  EXPECT_EQ(source_.last_end(never).why.type, "failed");
+  EXPECT_TRUE(source_.last_end(never).why.for_good);
 }
 
-TEST_F(Worker, FailsForGoodWhenArgumentsDoNotFitAndSaysWhere) {
-  w().handle("thumbnail", [](const thumbnail&) { ADD_FAILURE() << "called all the same"; });
+TEST_F(Worker, FailsForGoodWhenArgumentsDoNotFitAndNamesThePlace) {
+  w().handle("thumbnail", [](const thumbnail&) { ADD_FAILURE() << "the handler was called"; });
   w().start();
   const job_id wrong =
       source_.offer({.kind = "thumbnail", .args = {R"({"url":"a.png","width":"wide"})"}});
   const job_id missing = source_.offer({.kind = "thumbnail", .args = {R"({"width":1})"}});
-  eventually([&] { return source_.words() == 2; });
-  EXPECT_TRUE(source_.said(wrong).why.for_good);
-  EXPECT_EQ(source_.said(wrong).why.type, "bad_arguments");
-  EXPECT_TRUE(source_.said(wrong).why.message.starts_with("args: width: expected "))
-      << source_.said(wrong).why.message;
-  EXPECT_NE(source_.said(missing).why.message.find("the field url is missing"), std::string::npos)
-      << source_.said(missing).why.message;
+  eventually([&] { return source_.ended_jobs() == 2; });
+  EXPECT_TRUE(source_.last_end(wrong).why.for_good);
+  EXPECT_EQ(source_.last_end(wrong).why.type, "bad_arguments");
+  EXPECT_TRUE(source_.last_end(wrong).why.message.starts_with("args: width: expected "))
+      << source_.last_end(wrong).why.message;
+  EXPECT_NE(source_.last_end(missing).why.message.find("the field url is missing"),
+            std::string::npos)
+      << source_.last_end(missing).why.message;
 }
 
-TEST_F(Worker, FailsArgumentsAsAnyOtherWhenToldSo) {
+TEST_F(Worker, FailsArgumentsNormallyWhenConfigured) {
   options_.on_bad_arguments = worker_options::refusal::retry;
   w().handle("n", [](int) {});
   w().start();
   const job_id id = source_.offer({.kind = "n", .args = {"\"x\""}});
   wait_until_ended(id);
   EXPECT_EQ(source_.ended(id), "failed");
-  EXPECT_FALSE(source_.said(id).why.for_good);
+  EXPECT_FALSE(source_.last_end(id).why.for_good);
 }
 
 TEST_F(Worker, FailsAKindThatItHasNoHandlerForWithItsName) {
@@ -188,18 +189,18 @@ TEST_F(Worker, FailsAKindThatItHasNoHandlerForWithItsName) {
   w().start();
   const job_id id = source_.offer({.kind = "male"});
   wait_until_ended(id);
-  EXPECT_EQ(source_.said(id).why.type, "unknown_kind");
-  EXPECT_EQ(source_.said(id).why.message, "worker w1 has no handler for jobs of kind \"male\"");
-  EXPECT_FALSE(source_.said(id).why.for_good);
+  EXPECT_EQ(source_.last_end(id).why.type, "unknown_kind");
+  EXPECT_EQ(source_.last_end(id).why.message, "worker w1 has no handler for kind \"male\"");
+  EXPECT_FALSE(source_.last_end(id).why.for_good);
 }
 
-TEST_F(Worker, GivesAnUnknownKindBackWhenToldSo) {
+TEST_F(Worker, ReleasesAnUnknownKindWhenConfigured) {
   options_.on_unknown_kind = worker_options::refusal::give_back;
   w().start();
   const job_id id = source_.offer({.kind = "mail"});
   wait_until_ended(id);
   EXPECT_EQ(source_.ended(id), "released");
-  EXPECT_EQ(source_.said(id).how.delay, 5s);
+  EXPECT_EQ(source_.last_end(id).options.delay, 5s);
 }
 
 TEST_F(Worker, GivesOtherKindsToTheHandlerForOthers) {
@@ -208,9 +209,9 @@ TEST_F(Worker, GivesOtherKindsToTheHandlerForOthers) {
   w().start();
   const job_id mail = source_.offer({.kind = "mail"});
   const job_id other = source_.offer({.kind = "other"});
-  eventually([&] { return source_.words() == 2; });
-  EXPECT_EQ(source_.said(mail).value, payload{"1"});
-  EXPECT_EQ(source_.said(other).value, payload{"\"other\""});
+  eventually([&] { return source_.ended_jobs() == 2; });
+  EXPECT_EQ(source_.last_end(mail).value, payload{"1"});
+  EXPECT_EQ(source_.last_end(other).value, payload{"\"other\""});
 }
 
 TEST_F(Worker, FailsForGoodWhenTheResultIsTooLargeToKeep) {
@@ -218,13 +219,13 @@ TEST_F(Worker, FailsForGoodWhenTheResultIsTooLargeToKeep) {
   w().start();
   const job_id id = source_.offer({.kind = "big"});
   wait_until_ended(id);
-  EXPECT_EQ(source_.said(id).why.type, "result_too_large");
-  EXPECT_TRUE(source_.said(id).why.for_good);
+  EXPECT_EQ(source_.last_end(id).why.type, "result_too_large");
+  EXPECT_TRUE(source_.last_end(id).why.for_good);
 }
 
 // ---- leasing
 
-TEST_F(Worker, LeasesNoMoreThanItHasRoomFor) {
+TEST_F(Worker, LeasesNoMoreThanItsFreeSlots) {
   options_.concurrency = 2;
   event go;
   latch two(2);
@@ -240,11 +241,11 @@ TEST_F(Worker, LeasesNoMoreThanItHasRoomFor) {
   EXPECT_EQ(w().stats().running, 2U);
   EXPECT_EQ(w().stats().waiting, 0U);
   go.set();
-  eventually([&] { return source_.words() == 5; });
+  eventually([&] { return source_.ended_jobs() == 5; });
   EXPECT_EQ(source_.most_asked(), 2U);
 }
 
-TEST_F(Worker, KeepsSomeReadyWhenItMayPrefetch) {
+TEST_F(Worker, PrefetchesJobs) {
   options_.concurrency = 1;
   options_.prefetch = 3;
   event go;
@@ -259,22 +260,22 @@ TEST_F(Worker, KeepsSomeReadyWhenItMayPrefetch) {
   eventually([&] { return w().stats().waiting == 3; });
   EXPECT_EQ(w().stats().running, 1U);
   go.set();
-  eventually([&] { return source_.words() == 6; });
+  eventually([&] { return source_.ended_jobs() == 6; });
 }
 
-TEST_F(Worker, AsksAgainWhenNoJobCameInTime) {
+TEST_F(Worker, LeasesAgainAfterACallWithoutJobs) {
   w().start();
   eventually([&] { return source_.leases_asked() == 1 && time_.timers().pending() > 0; });
   time_.advance(30s);
   eventually([&] { return source_.leases_asked() == 2; });
-  EXPECT_EQ(count(worker_event::what::source_unavailable), 0U);
+  EXPECT_EQ(count(worker_event::event_kind::source_unavailable), 0U);
 }
 
-TEST_F(Worker, BacksOffWhileTheSourceIsUnavailableAndGoesOnWhenItIsBack) {
+TEST_F(Worker, BacksOffWhileTheSourceIsUnavailableAndResumesAfterwards) {
   source_.break_down(error{error_code::unavailable, "connection refused"});
   w().handle("mail", [] {});
   w().start();
-  // 100 ms, 200, 400 and so on up to 10 s, of each at least one half: in a minute about a dozen.
+  // 100 ms, 200 ms, 400 ms and so on up to 10 s, each at least half: about twelve in a minute.
   for (int ms = 0; ms < 60'000; ms += 50) {
     eventually([&] { return time_.timers().pending() > 0; });
     time_.advance(50ms);
@@ -282,14 +283,14 @@ TEST_F(Worker, BacksOffWhileTheSourceIsUnavailableAndGoesOnWhenItIsBack) {
   const std::size_t tries = source_.leases_asked();
   EXPECT_GE(tries, 6U);
   EXPECT_LE(tries, 20U);
-  EXPECT_EQ(count(worker_event::what::source_unavailable), 1U);
-  EXPECT_EQ(message_of(worker_event::what::source_unavailable), "connection refused");
+  EXPECT_EQ(count(worker_event::event_kind::source_unavailable), 1U);
+  EXPECT_EQ(message_of(worker_event::event_kind::source_unavailable), "connection refused");
   source_.break_down({});
   const job_id id = source_.offer({.kind = "mail"});
   eventually([&] { return time_.timers().pending() > 0; });
   time_.advance(10s);
   wait_until_ended(id);
-  EXPECT_EQ(count(worker_event::what::source_back), 1U);
+  EXPECT_EQ(count(worker_event::event_kind::source_back), 1U);
 }
 
 // ---- keeping leases
@@ -310,7 +311,7 @@ TEST_F(Worker, ExtendsALeaseAtAThirdOfItsTime) {
     time_.advance(beat == 1 ? 1s : 20s);
     eventually([&] { return source_.extensions() == beat; });
     eventually([&] { return w().stats().extend_calls == beat; });
-    // Its answer is on its way to the coordinator: it has come when the next one is armed.
+    // The reply has reached the coordinator when the next extension is scheduled.
     eventually([&] { return time_.timers().pending() >= 2; });
   }
   go.set();
@@ -318,7 +319,7 @@ TEST_F(Worker, ExtendsALeaseAtAThirdOfItsTime) {
   EXPECT_EQ(source_.ended(id), "acked");
 }
 
-TEST_F(Worker, CountsALeaseFromWhenItsExtensionWasAskedFor) {
+TEST_F(Worker, CountsALeaseFromTheRequestOfItsExtension) {
   options_.lease_for = 60s;
   event go;
   event begun;
@@ -334,7 +335,7 @@ TEST_F(Worker, CountsALeaseFromWhenItsExtensionWasAskedFor) {
   eventually([&] { return source_.extensions() == 1; });
   time_.advance(30s);  // the lease lasts until 80 s
   source_.answer_extensions();
-  // The next one was due at 40 s.
+  // The next extension was due at 40 s.
   eventually([&] { return source_.extensions() == 2; }, "an extension at once");
   go.set();
   wait_until_ended(id);

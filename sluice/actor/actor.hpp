@@ -1,31 +1,32 @@
 #pragma once
 
-// State that nothing else touches, and messages that are handled one at a time: no lock, no race,
-// and thousands of them share a few threads.
+// State that only one actor touches, and messages that are handled one at a time: no locks, no data
+// races, and thousands of actors share a few threads.
 //
-// Use it for things that live long and are many: sessions, rooms, devices, order books. Prefer
-// `guarded` for state that others only look at, a `strand` for functions without messages of their
-// own, `task` for one piece of work with a beginning and an end.
+// Use it for many long-lived entities: sessions, rooms, devices, order books. Prefer `guarded` for
+// state that others only read, a `strand` for functions without messages of their own, `task` for
+// one piece of work with a beginning and an end.
 //
 // A class derives from `actor<Self, messages...>` and has a public `on` for each message:
-//   void on(add m)                          handles it
-//   int on(total)                           ... and answers (`total` says `using reply = int`)
-//   void on(total, responder<int> to)       answers later, or has another answer
-//   future<int> on(total)                   answers when the future is ready; goes on meanwhile
-//   task<> on(add m), task<int> on(total)   a coroutine: no other message is begun until it ends,
-//                                           but for what it awaits with `letting_others_in`; also
-//                                           with a responder, through which it then answers
+//   void on(add m)                          handles the message
+//   int on(total)                           ... and replies (`total` declares `using reply = int`)
+//   void on(total, responder<int> to)       replies later, or passes the responder on
+//   future<int> on(total)                   replies when the future is ready; the actor continues
+//   task<> on(add m), task<int> on(total)   a coroutine, which may also take a responder. It has
+//                                           the exclusive turn: no other message is begun until it
+//                                           ends, except during a `reentrant` wait
 // Optional: `void stopping()`, called before the state is destroyed.
 //
-// Guarantees: handlers, constructor and destructor never run at the same time, and each sees what
-// those before it did. They run on the executor of the system, or the actor's own (actor_options);
-// the constructor at first where `spawn` is called, which throws what it throws. A handler that
-// throws makes the actor fail: its parent decides what then (supervision.hpp).
-// An actor is made by `spawn` alone; it belongs to whoever spawned it, and does not outlive its
-// parent. Its children end before it does, the youngest first.
-// The calls below belong to its own handlers: not to other threads, and not to a coroutine that has
-// moved to another executor.
-// Cost: about 270 bytes and its state; nothing while it has nothing to do.
+// Guarantees: handlers, constructor and destructor never run concurrently, and each sees the
+// effects of the previous ones. They run on the system's executor, or on the actor's own
+// (actor_options); the first construction runs in `spawn`, which throws the constructor's
+// exception. If a handler throws, the actor fails, and its parent decides what happens
+// (supervision.hpp).
+// Only `spawn` creates actors. An actor belongs to the actor or system that spawned it, its parent,
+// and ends before its parent does. Children end youngest first.
+// The calls below are for the actor's own handlers: not for other threads, and not for a coroutine
+// that has moved to another executor.
+// Cost: about 270 bytes and the state; no work while idle.
 //
 //     struct add { int n; };
 //     struct total { using reply = int; };
@@ -77,11 +78,13 @@ class actor {
 
   ref<Self> self() const noexcept { return ref<Self>(detail::cell_ptr(&cell_)); }
   actor_id id() const noexcept { return cell_.id(); }
-  // After this message; after those in the mailbox.
-  void stop_self() noexcept { cell_.request_stop(detail::stop_how::now); }
-  void close_self() noexcept { cell_.request_stop(detail::stop_how::drain); }
-  // For a handler that runs long: something urgent waits, or the end.
-  bool is_wanted_elsewhere() const noexcept { return cell_.is_poked(); }
+  // Ends after the current message.
+  void stop_self() noexcept { cell_.request_stop(detail::stop_mode::now); }
+  // Ends after the messages in the mailbox.
+  void close_self() noexcept { cell_.request_stop(detail::stop_mode::drain); }
+  // For long-running handlers: returns true if an urgent message, a stop or a resumed coroutine
+  // waits for the end of this message.
+  bool has_urgent() const noexcept { return cell_.has_urgent(); }
 
   // ---- children
 
@@ -97,17 +100,17 @@ class actor {
                                             std::in_place, std::forward<Args>(args)...)));
   }
 
-  // Those that live, the eldest first, no more than `limit` (actor_child.hpp).
+  // Returns the live children, the eldest first, at most `limit` (actor_child.hpp).
   std::vector<actor_child> children(std::size_t limit = 1000) const {
     return detail::children_of(cell_, limit);
   }
   std::size_t child_count() const noexcept { return cell_.child_count(); }
 
-  // ---- others' ends
+  // ---- death watch
 
-  // Makes a message for this actor from the end of another, however it comes about; at once if it
-  // is over. It does not count against the bound. `make` is called in this actor's turn. Gone when
-  // this actor is made anew.
+  // Sends this actor a message when `other` ends, for any reason; at once if it has ended. `make`
+  // makes the message, in this actor's turn. It does not count against the bound. A restart of this
+  // actor removes the watch.
   template <class Make>
   void watch(const detail::address& other, Make make) {
     using M = std::decay_t<std::invoke_result_t<Make&, const actor_end&>>;
@@ -115,45 +118,47 @@ class actor {
     const std::stop_token life = cell_.task_token();
     const std::uint64_t number = detail::begin_watch(cell_, other.cell_of());
     detail::watch_end(other.cell_of(),
-                      [to = detail::cell_ptr(&cell_), life, number,
+                      [self = detail::cell_ptr(&cell_), life, number,
                        make = std::move(make)](const actor_end& e) mutable {
                         detail::make_in_turn<Self>(
-                            *to, life, [to, number] { return detail::end_watch(*to, number); },
+                            *self, life,
+                            [self, number] { return detail::end_watch(*self, number); },
                             std::move(make), e);
                       },
-                      {.life = life, .by = &cell_, .what = detail::watcher::kind::watch});
+                      {.stop = life, .owner = &cell_, .relation = detail::watcher::kind::watch});
   }
-  // Takes back all watches of that one. False: there is none; what was made of its end is in the
-  // mailbox, or was handled.
+  // Removes all watches of `other`. Returns false without a watch: if `other` has ended, the
+  // message is in the mailbox or was handled.
   bool unwatch(const detail::address& other) {
     return detail::unwatch_cell(cell_, other.cell_of());
   }
-  // If one of the two fails for good, so does the other; one that is just being made anew, when it
-  // is there again. Gone when this actor is made anew.
+  // If one of the two actors fails for good, the other one fails too; if that one is just being
+  // restarted, after the restart. A restart of this actor removes the link.
   void link(const detail::address& other) { detail::link_cells(cell_, other.cell_of()); }
-  // Either of the two may take it back. False: they are not linked, or the other has ended.
+  // Removes the link; either of the two may. Returns false if they are not linked, or `other` has
+  // ended.
   bool unlink(const detail::address& other) { return detail::unlink_cells(cell_, other.cell_of()); }
 
-  // ---- later
+  // ---- timers and futures
 
-  // A message to itself after so long. It does not count against the bound. Gone when the actor is
-  // made anew; once cancelled, it is not handled, even if its time had come.
+  // Sends this actor a message after `wait`. It does not count against the bound. A restart removes
+  // the timer. A cancelled message is not handled, even if it was due already.
   template <message M>
   actor_timer send_after(std::chrono::nanoseconds wait, M m) {
     return detail::send_later<Self>(cell_, wait, std::move(m));
   }
-  // Copies of a message to itself, again and again. Those whose time comes while one is still
-  // waiting in the mailbox are skipped.
+  // Sends this actor a copy of `m` every `period`. A copy that is due while the previous one is
+  // still in the mailbox is skipped.
   template <message M>
   actor_timer send_every(std::chrono::nanoseconds period, M m) {
     return detail::start_ticks<Self>(cell_, period, std::move(m));
   }
-  // False: it has fired, or is gone.
-  bool cancel(actor_timer which) noexcept { return cell_.cancel_call(which); }
+  // Returns false if the timer has fired or was removed.
+  bool cancel(actor_timer timer) noexcept { return cell_.cancel_call(timer); }
 
-  // What a future gives, made into a message to itself, in this actor's turn. If the future fails
-  // and `fails` is not given, the actor fails. Neither counts against the bound. Gone when this
-  // actor is made anew.
+  // Sends this actor the result of `f`, made into a message by `make`, in this actor's turn. If the
+  // future fails, `fails` makes the message; without `fails` the actor fails. The message does not
+  // count against the bound. A restart drops the result.
   template <class T, class Make>
   void pipe(future<T> f, Make make) {
     detail::pipe_to<Self>(detail::cell_ptr(&cell_), cell_.task_token(), std::move(f),
@@ -167,55 +172,58 @@ class actor {
 
   // ---- requests
 
-  // Hands a request on: the other (a ref, recipient, keyed_ref, router or pool) answers in this
-  // one's place. Waits for room there, as a send does; if it is not taken, who asked hears why.
+  // Passes a request on: `other` (a ref, recipient, keyed_ref, router or pool) replies in place of
+  // this actor. Waits for capacity there, as a send does. If the request is not accepted, the asker
+  // gets the reason.
   template <class To, request M>
-  status forward(const To& other, M m, responder<reply_of<M>> to, const wait_limits& limits = {}) {
-    return other.forward(std::move(m), std::move(to), limits);
+  status forward(const To& other, M m, responder<reply_of<M>> asker,
+                 const wait_limits& limits = {}) {
+    return other.forward(std::move(m), std::move(asker), limits);
   }
-  // The same for a coroutine; co_await gives a status.
+  // For coroutines; co_await gives a status.
   template <class To, request M>
-  task<status> async_forward(const To& other, M m, responder<reply_of<M>> to,
+  task<status> async_forward(const To& other, M m, responder<reply_of<M>> asker,
                              wait_limits limits = {}) {
-    return other.async_forward(std::move(m), std::move(to), std::move(limits));
+    return other.async_forward(std::move(m), std::move(asker), std::move(limits));
   }
-  // The same as `forward`, for one that does not want to know whether it was taken.
+  // Like `forward`, without a result.
   template <class To, request M>
-  void delegate(const To& other, M m, responder<reply_of<M>> to, const wait_limits& limits = {}) {
-    (void)other.forward(std::move(m), std::move(to), limits);
+  void delegate(const To& other, M m, responder<reply_of<M>> asker,
+                const wait_limits& limits = {}) {
+    (void)other.forward(std::move(m), std::move(asker), limits);
   }
 
-  // ---- not now
+  // ---- stash
 
-  // Puts a message aside until `unstash_all`, which has those that were put aside handled first, in
-  // their order. full: there are mailbox_options::stash_capacity of them already.
+  // Puts a message aside until `unstash_all`, which moves the stashed messages to the front of the
+  // mailbox, in their order. Returns full if mailbox_options::stash_capacity messages are stashed.
   template <message M>
   [[nodiscard]] status stash(M m) {
     return detail::stash_in<Self>(cell_, std::move(m));
   }
   template <request M>
-  [[nodiscard]] status stash(M m, responder<reply_of<M>> to) {
-    return detail::stash_in<Self>(cell_, std::move(m), std::move(to));
+  [[nodiscard]] status stash(M m, responder<reply_of<M>> asker) {
+    return detail::stash_in<Self>(cell_, std::move(m), std::move(asker));
   }
   void unstash_all() { detail::unstash_all_of(cell_); }
 
-  // ---- otherwise
+  // ---- behaviour
 
-  // From the next message on these functions handle what they take, in the place of `on` and of
-  // what it became before; the rest goes to `on`. Gone when it is made anew.
+  // From the next message on, these functions handle the message types they take, in place of `on`
+  // and of the previous behaviour; other messages go to `on`. A restart removes the behaviour.
   template <class... Handlers>
   void become(Handlers... handlers) {
     detail::become_in(
         cell_, std::make_unique<detail::behaviour_of<takes, Handlers...>>(std::move(handlers)...));
   }
-  // The same, but `unbecome` brings back what it was before. No more than 64 stand on top of each
-  // other: beyond that it is a broken contract.
+  // Like `become`, but `unbecome` restores the previous behaviour. A stack of more than 64 is a
+  // broken contract.
   template <class... Handlers>
   void become_stacked(Handlers... handlers) {
     detail::become_stacked_in(
         cell_, std::make_unique<detail::behaviour_of<takes, Handlers...>>(std::move(handlers)...));
   }
-  // Takes back what it became last.
+  // Removes the latest behaviour.
   void unbecome() { detail::unbecome_in(cell_); }
 
  private:

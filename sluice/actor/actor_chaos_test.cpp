@@ -1,4 +1,4 @@
-// Actors are killed and made anew by the thousand while several threads send to them and ask them.
+// Actors are killed and restarted by the thousand while several threads send to them and ask them.
 // No message is silently lost: each was handled, refused to its sender, or is a dead letter.
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "sluice/actor/actor_system.hpp"
-#include "sluice/actor/letting_others_in.hpp"
+#include "sluice/actor/reentrant.hpp"
 #include "sluice/base/testing/effort.hpp"
 #include "sluice/base/testing/test_name.hpp"
 #include "sluice/executor/work_stealing_pool.hpp"
@@ -26,7 +26,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Blocks are not kept under the sanitizers, which are slow.
+// The sanitizers, which are slow, do not recycle blocks.
 constexpr std::size_t bosses = 12;
 constexpr std::size_t workers_each = 8;
 constexpr std::size_t senders = 4;
@@ -35,7 +35,7 @@ struct bits {
   int n;
 };
 struct slowly {};
-struct later {};  // put aside, until it is open
+struct later {};  // stashed until it is open
 struct open_or_shut {};
 struct kill_it {
   static constexpr lane in_lane = lane::urgent;
@@ -66,24 +66,24 @@ class too_much : public std::runtime_error {
 
 struct tally {
   std::atomic<std::uint64_t> sent{0};     // sends and asks, refused or not
-  std::atomic<std::uint64_t> refused{0};  // full, or no room in time
+  std::atomic<std::uint64_t> refused{0};  // full, or no capacity in time
   std::atomic<std::uint64_t> handled{0};
   std::atomic<std::uint64_t> asks{0};
   std::atomic<std::uint64_t> asks_refused{0};
   std::atomic<std::uint64_t> asks_handled{0};
   std::atomic<std::uint64_t> answers{0};
-  std::atomic<std::uint64_t> no_answers{0};  // the asker heard that it is gone or was dropped
-  std::atomic<std::uint64_t> dead_asks{0};   // the hook heard of them
+  std::atomic<std::uint64_t> no_answers{0};  // the asker got terminated or dropped
+  std::atomic<std::uint64_t> dead_asks{0};   // reported as dead letters
 
-  void count(status how) {
+  void count(status outcome) {
     ++sent;
-    if (how == status::full || how == status::timed_out) ++refused;
+    if (outcome == status::full || outcome == status::timed_out) ++refused;
   }
 };
 
 class worker;
 
-// Who is where now.
+// The actor in each slot.
 class table {
  public:
   ref<worker> at(std::size_t slot) {
@@ -103,20 +103,20 @@ class table {
 class worker : public actor<worker, bits, slowly, later, open_or_shut, kill_it, kill_for_good,
                             twice, twice_slowly> {
  public:
-  worker(tally* counts, table* everybody, std::size_t slot)
-      : counts_(*counts), everybody_(*everybody), slot_(slot) {
+  worker(tally* counts, table* workers, std::size_t slot)
+      : counts_(*counts), workers_(*workers), slot_(slot) {
     static std::atomic<std::uint64_t> made{0};
     if (++made % 64 == 0) throw std::runtime_error("not this time");
   }
   void on(bits m) {
     ++counts_.handled;
     if (m.n <= 0) return;
-    const ref<worker> next = everybody_.at((slot_ + 7) % (bosses * workers_each));
+    const ref<worker> next = workers_.at((slot_ + 7) % (bosses * workers_each));
     if (next) counts_.count(next.try_send(bits{m.n - 1}));
   }
   task<> on(slowly) {
     ++counts_.handled;
-    co_await letting_others_in([]() -> task<> { co_await this_task::yield(); }());
+    co_await reentrant([]() -> task<> { co_await this_task::yield(); }());
   }
   void on(later m) {
     if (is_open_ || stash(m) == status::full) ++counts_.handled;
@@ -138,7 +138,7 @@ class worker : public actor<worker, bits, slowly, later, open_or_shut, kill_it, 
     ++counts_.handled;
     ++counts_.asks_handled;
     if (t.n % 16 == 0) throw std::runtime_error("killed by a question");
-    if (t.n % 16 == 1) throw no_matter("it can go on");
+    if (t.n % 16 == 1) throw no_matter("the state is intact");
     if (t.n % 64 == 2) throw too_much("for its boss as well");
     return 2 * t.n;
   }
@@ -151,27 +151,27 @@ class worker : public actor<worker, bits, slowly, later, open_or_shut, kill_it, 
 
  private:
   tally& counts_;
-  table& everybody_;
+  table& workers_;
   const std::size_t slot_;
   bool is_open_ = false;
 };
 
 // From a coroutine.
-task<> send_slowly(ref<worker> who, tally& counts) {
+task<> send_slowly(ref<worker> target, tally& counts) {
   bits m{1};
-  auto sending = who.async_send(m);
+  auto sending = target.async_send(m);
   counts.count(co_await sending);
 }
 
 class boss : public actor<boss, hire_again, worker_ended, kill_it> {
  public:
-  boss(tally* counts, table* everybody, std::size_t number)
-      : counts_(*counts), everybody_(*everybody), number_(number) {
+  boss(tally* counts, table* workers, std::size_t number)
+      : counts_(*counts), workers_(*workers), number_(number) {
     for (std::size_t i = 0; i < workers_each; ++i) hire(number_ * workers_each + i);
   }
   void on(hire_again h) {
     ++counts_.handled;
-    if (everybody_.at(h.slot).is_over()) hire(h.slot);
+    if (workers_.at(h.slot).is_terminated()) hire(h.slot);
   }
   void on(worker_ended) { ++counts_.handled; }
   void on(kill_it) {
@@ -189,26 +189,26 @@ class boss : public actor<boss, hire_again, worker_ended, kill_it> {
     o.mailbox.overflow = policies[slot % 5];
     for (;;) {
       try {
-        const ref<worker> made = spawn_with<worker>(o, &counts_, &everybody_, slot);
+        const ref<worker> made = spawn_with<worker>(o, &counts_, &workers_, slot);
         watch(made, [this](const actor_end&) {
           ++counts_.sent;
           return worker_ended{};
         });
-        return everybody_.put(slot, made);
+        return workers_.put(slot, made);
       } catch (const std::runtime_error&) {
-        // Its constructor did not want to; the next one does.
+        // Its constructor threw; the next one does not.
       }
     }
   }
 
   tally& counts_;
-  table& everybody_;
+  table& workers_;
   const std::size_t number_;
 };
 
-supervision strict(strategy who) {
+supervision strict(strategy kind) {
   supervision s;
-  s.who = who;
+  s.strategy = kind;
   s.restarts_max = 1'000'000;
   s.within = 1ms;
   s.decide = [](const std::exception_ptr& e) {
@@ -227,54 +227,50 @@ supervision strict(strategy who) {
   return s;
 }
 
-// One of those that send.
+// A sending thread.
 class sender {
  public:
-  sender(tally& counts, table& everybody, const std::vector<ref<boss>>& above, executor& tasks_on,
+  sender(tally& counts, table& workers, const std::vector<ref<boss>>& above, executor& tasks_on,
          sluice::random chance)
-      : counts_(counts),
-        everybody_(everybody),
-        above_(above),
-        tasks_on_(tasks_on),
-        chance_(chance) {}
+      : counts_(counts), workers_(workers), above_(above), tasks_on_(tasks_on), chance_(chance) {}
 
   void act() {
     const std::size_t slot = chance_.below(bosses * workers_each);
-    const ref<worker> who = everybody_.at(slot);
-    if (who.is_over()) {
+    const ref<worker> target = workers_.at(slot);
+    if (target.is_terminated()) {
       counts_.count(above_[slot / workers_each].send(hire_again{slot}));
     }
     switch (chance_.below(16)) {
       case 0:
-        return ask(who, twice_slowly{1});
+        return ask(target, twice_slowly{1});
       case 1:
       case 2:
-        return ask(who, twice{static_cast<int>(chance_.below(1000))});
+        return ask(target, twice{static_cast<int>(chance_.below(1000))});
       case 3:
       case 4:
       case 5:
-        return counts_.count(who.send(kill_it{}));
+        return counts_.count(target.send(kill_it{}));
       case 6:
-        return counts_.count(who.send(slowly{}));
+        return counts_.count(target.send(slowly{}));
       case 7:
-        return counts_.count(who.try_send_for(bits{0}, 100us));
+        return counts_.count(target.send(bits{0}, 100us));
       case 8:
-        return lose_one(slot, who);
+        return lose_one(slot, target);
       case 9:
-        return counts_.count(who.send(bits{3}));
+        return counts_.count(target.send(bits{3}));
       case 10:
-        return counts_.count(who.try_send(later{}));
+        return counts_.count(target.try_send(later{}));
       case 11:
-        return counts_.count(who.try_send(open_or_shut{}));
+        return counts_.count(target.try_send(open_or_shut{}));
       case 12:
-        sending_.push_back(spawn(tasks_on_, send_slowly(who, counts_)));
+        sending_.push_back(spawn(tasks_on_, send_slowly(target, counts_)));
         return;
       default:
-        return counts_.count(who.try_send(bits{1}));
+        return counts_.count(target.try_send(bits{1}));
     }
   }
 
-  void hear_all() {
+  void collect_replies() {
     for (auto& f : asked_) hear(std::move(f));
     asked_.clear();
     for (auto& f : sending_) f.get();
@@ -282,21 +278,21 @@ class sender {
   }
 
  private:
-  void lose_one(std::size_t slot, const ref<worker>& who) {
+  void lose_one(std::size_t slot, const ref<worker>& target) {
     const ref<boss>& owner = above_[slot / workers_each];
-    const auto how = chance_.below(64);
-    if (how == 0) return counts_.count(owner.send(kill_it{}));
-    if (how < 8) who.stop();
-    if (how >= 8 && how < 16) who.close();
-    if (how >= 16 && how < 24) counts_.count(who.send(kill_for_good{}));
+    const auto choice = chance_.below(64);
+    if (choice == 0) return counts_.count(owner.send(kill_it{}));
+    if (choice < 8) target.stop();
+    if (choice >= 8 && choice < 16) target.close();
+    if (choice >= 16 && choice < 24) counts_.count(target.send(kill_for_good{}));
     counts_.count(owner.send(hire_again{slot}));
   }
   template <class Q>
-  void ask(const ref<worker>& who, Q q) {
+  void ask(const ref<worker>& target, Q q) {
     ++counts_.sent;
     ++counts_.asks;
-    asked_.push_back(who.ask(q));
-    if (asked_.size() >= 64) hear_all();
+    asked_.push_back(target.ask(q));
+    if (asked_.size() >= 64) collect_replies();
   }
   void hear(future<int> f) {
     try {
@@ -307,7 +303,8 @@ class sender {
         ++counts_.refused;
         ++counts_.asks_refused;
       } else {
-        EXPECT_TRUE(e.why() == actor_error::gone || e.why() == actor_error::dropped) << e.what();
+        EXPECT_TRUE(e.why() == actor_error::terminated || e.why() == actor_error::dropped)
+            << e.what();
         ++counts_.no_answers;
       }
     } catch (const std::runtime_error&) {
@@ -316,7 +313,7 @@ class sender {
   }
 
   tally& counts_;
-  table& everybody_;
+  table& workers_;
   const std::vector<ref<boss>>& above_;
   executor& tasks_on_;
   sluice::random chance_;
@@ -333,7 +330,7 @@ class chaos {
       actor_options o;
       o.mailbox.capacity = 256;
       o.children = strict(all[i % 3]);
-      above_.push_back(system_.spawn_with<boss>(o, &counts, &everybody_, i));
+      above_.push_back(system_.spawn_with<boss>(o, &counts, &workers_, i));
     }
   }
 
@@ -342,16 +339,16 @@ class chaos {
     std::vector<std::jthread> threads;
     for (std::size_t t = 0; t < senders; ++t) {
       threads.emplace_back([this, t, &stopped] {
-        sender mine(counts, everybody_, above_, pool_, stress_.generator(t));
+        sender thread(counts, workers_, above_, pool_, stress_.generator(t));
         std::uint64_t acts = 0;
-        // Some more after the end, so that there is somebody who sends to those that are over.
+        // Some more after the end, so that there are sends to terminated actors.
         for (int after = 0; after < 1000; ++acts) {
-          mine.act();
+          thread.act();
           const actor_system_stats now = system_.stats();
           if (now.restarts >= kills_wanted && now.failures >= kills_wanted) stopped = true;
           if (stopped && after++ == 100) system_.stop();
         }
-        mine.hear_all();
+        thread.collect_replies();
         stress_.did(acts);
       });
     }
@@ -371,9 +368,9 @@ class chaos {
     o.top = strict(strategy::one_for_one);
     o.top.decide = [below = o.top.decide,
                     n = std::make_shared<std::atomic<int>>(0)](const std::exception_ptr& e) {
-      // What was too much for a boss: every other time it goes on, with its workers.
-      const directive what = below(e);
-      if (what != directive::escalate) return what;
+      // An exception that is too much for a boss: every other time it is resumed, with its workers.
+      const directive action = below(e);
+      if (action != directive::escalate) return action;
       return ++*n % 2 == 0 ? directive::resume : directive::restart;
     };
     o.on_failure = [](const actor_failure&) {};
@@ -384,7 +381,7 @@ class chaos {
   }
 
   testing::stress& stress_;
-  table everybody_;
+  table workers_;
   work_stealing_pool pool_{{.threads = 3}};
   actor_system system_;
   std::vector<ref<boss>> above_;
@@ -400,7 +397,7 @@ TEST(actor_chaos_test, EveryMessageIsHandledRefusedOrADeadLetter) {
   EXPECT_GE(end.failures, c.kills_wanted);
   EXPECT_EQ(end.live, 0U);
   EXPECT_EQ(n.sent, n.handled + n.refused + end.dead_letters);
-  // And so for the questions alone, from both sides.
+  // The same sum for the questions alone, from both sides.
   EXPECT_EQ(n.asks, n.answers + n.no_answers + n.asks_refused);
   EXPECT_EQ(n.answers, n.asks_handled);
   EXPECT_EQ(n.no_answers, n.dead_asks);

@@ -16,7 +16,7 @@ std::vector<actor_child> detail::children_of(const cell& parent, std::size_t lim
     child.state = each->state();
     child.restarts = each->restarts();
     child.children = each->child_count();
-    child.who = any_ref(std::move(each));
+    child.actor = any_ref(std::move(each));
   }
   return all;
 }

@@ -1,15 +1,14 @@
 #pragma once
 
-// One of the actors that another has spawned, as `children` of a ref, of an actor or of the system
-// lists them.
+// A child of an actor, as listed by `children` of a ref, of an actor or of the system.
 //
-// Guarantees: any thread may ask for the list, also while the actor is stuck in a handler. Each
-// child is seen at one moment of its own, in the order in which they were spawned; one that ends
-// meanwhile is `over`. A parent that watches its child hears of its end when it is in the list no
-// more. The list has no more than `limit` of them, the eldest; `child_count` says how
-// many there are.
-// Cost: `child_count` a short lock; the list a short lock for each that is in it, and the lock of
-// the parent while they are counted: who sends to the parent waits for that.
+// Guarantees: any thread may get the list, also while the actor is stuck in a handler. Each entry
+// is a snapshot of one child, taken at its own moment, in the order of spawning; a child that ends
+// meanwhile is `terminated`. A parent that watches its child is notified of the end after the child
+// has left the list. The list has at most `limit` children, the eldest; `child_count` gives the
+// number of all.
+// Cost: `child_count` takes a short lock; the list takes one for each entry, and the lock of the
+// parent while it collects them, which delays senders to the parent.
 //
 //     for (const actor_child& c : system.children())
 //       if (c.restarts > 3) std::printf("%s: %u restarts\n", c.name.c_str(), c.restarts);
@@ -27,13 +26,13 @@
 namespace sluice {
 
 struct actor_child {
-  any_ref who{};
+  any_ref actor{};
   actor_id id = 0;
   std::string name{};
   std::string_view type{};
   actor_state state = actor_state::running;
-  std::uint32_t restarts = 0;  // how often it has been made anew
-  std::size_t children = 0;    // of its own
+  std::uint32_t restarts = 0;
+  std::size_t children = 0;  // of this child
 };
 
 namespace detail {

@@ -40,7 +40,7 @@ class actor_child_test : public ::testing::Test {
   stage s;
 };
 
-TEST_F(actor_child_test, ChildrenAreListedInTheOrderOfTheirMaking) {
+TEST_F(actor_child_test, ChildrenAreListedInTheOrderOfSpawning) {
   const auto boss = s.enter("boss");
   EXPECT_TRUE(boss.children().empty());
   EXPECT_EQ(boss.child_count(), 0U);
@@ -50,13 +50,13 @@ TEST_F(actor_child_test, ChildrenAreListedInTheOrderOfTheirMaking) {
   const auto all = boss.children();
   for (std::size_t i = 0; i < all.size(); ++i) {
     EXPECT_EQ(all[i].id, hired[i].id());
-    EXPECT_EQ(all[i].who, any_ref(hired[i]));
+    EXPECT_EQ(all[i].actor, any_ref(hired[i]));
     EXPECT_NE(all[i].type.find("player"), std::string_view::npos);
     EXPECT_EQ(all[i].children, 0U);
   }
 }
 
-TEST_F(actor_child_test, OnesOwnChildrenAreThoseThatItHasSpawnedItself) {
+TEST_F(actor_child_test, ItsChildrenAreTheActorsThatItSpawned) {
   const auto boss = s.enter("boss");
   const auto hired = s.hire(boss, {"anna", "bob"});
   (void)s.hire(hired[0], {"assistant"});
@@ -67,7 +67,7 @@ TEST_F(actor_child_test, OnesOwnChildrenAreThoseThatItHasSpawnedItself) {
   EXPECT_EQ(s.system.child_count(), 1U);
 }
 
-TEST_F(actor_child_test, AnActorListsItsOwnInAHandler) {
+TEST_F(actor_child_test, AnActorListsItsChildrenInAHandler) {
   const auto boss = s.enter("boss");
   (void)s.hire(boss, {"anna", "bob"});
   std::string seen;
@@ -78,7 +78,7 @@ TEST_F(actor_child_test, AnActorListsItsOwnInAHandler) {
   EXPECT_EQ(seen, "anna:running bob:running cleo:running 3");
 }
 
-TEST_F(actor_child_test, TheListHasNoMoreThanTheLimit) {
+TEST_F(actor_child_test, TheListHasAtMostTheLimit) {
   const auto boss = s.enter("boss");
   (void)s.hire(boss, {"anna", "bob", "cleo"});
   EXPECT_EQ(text_of(boss.children(2)), "anna:running bob:running");
@@ -86,18 +86,18 @@ TEST_F(actor_child_test, TheListHasNoMoreThanTheLimit) {
   EXPECT_EQ(boss.child_count(), 3U);
 }
 
-TEST_F(actor_child_test, OneThatHasEndedIsNoChildAnyMore) {
+TEST_F(actor_child_test, AnEndedActorIsNotListed) {
   const auto boss = s.enter("boss");
   const auto hired = s.hire(boss, {"anna", "bob"});
   hired[0].stop();
   s.run();
   EXPECT_EQ(below(boss), "bob:running");
   EXPECT_EQ(boss.child_count(), 1U);
-  EXPECT_EQ(hired[0].state(), actor_state::over);
+  EXPECT_EQ(hired[0].state(), actor_state::terminated);
   EXPECT_TRUE(hired[0].children().empty());
 }
 
-TEST_F(actor_child_test, OneWhoseEndItsParentHearsOfIsNoChildAnyMore) {
+TEST_F(actor_child_test, AParentIsNotifiedOfAnEndAfterTheChildLeftTheList) {
   manual_executor aside;
   const auto boss = s.enter("boss");
   ref<player> anna;
@@ -109,25 +109,25 @@ TEST_F(actor_child_test, OneWhoseEndItsParentHearsOfIsNoChildAnyMore) {
     });
   });
   aside.run_all();
-  // Others hear of it while it ends: one of them has the parent take a turn just then.
-  auto told = anna.ended().then([&](const actor_end&) { s.run(); });
+  // Other watchers are notified during the end: one of them has the parent take a turn just then.
+  auto notified = anna.ended().then([&](const actor_end&) { s.run(); });
   anna.stop();
   aside.run_all();
-  EXPECT_TRUE(told.is_ready());
+  EXPECT_TRUE(notified.is_ready());
   s.run();
   EXPECT_EQ(left, std::vector<std::size_t>{0});
 }
 
-TEST_F(actor_child_test, OneThatIsOverWhenItsParentBeginsToWatchItIsHeardOfWhenItIsNoChildAnyMore) {
+TEST_F(actor_child_test, AWatchOfATerminatedChildNotifiesAfterItLeftTheList) {
   manual_executor aside;
   const auto boss = s.enter("boss");
   ref<player> anna;
   std::vector<std::size_t> left;
   s.tell(boss, [&](player& me) { anna = me.hire("anna", {.on = &aside}); });
   aside.run_all();
-  // Those who hear of it first have the parent watch it just then: it is over, and listed.
-  auto told = anna.ended().then([&](const actor_end&) {
-    EXPECT_TRUE(anna.is_over());
+  // An earlier watcher has the parent watch it just then: it is terminated, and still listed.
+  auto notified = anna.ended().then([&](const actor_end&) {
+    EXPECT_TRUE(anna.is_terminated());
     s.tell(boss, [&](player& me) {
       EXPECT_EQ(me.child_count(), 1U);
       me.watch(anna, [&](const actor_end& e) {
@@ -141,19 +141,19 @@ TEST_F(actor_child_test, OneThatIsOverWhenItsParentBeginsToWatchItIsHeardOfWhenI
   });
   anna.stop();
   aside.run_all();
-  EXPECT_TRUE(told.is_ready());
+  EXPECT_TRUE(notified.is_ready());
   s.run();
   EXPECT_EQ(left, std::vector<std::size_t>{0});
 }
 
-TEST_F(actor_child_test, AWatchOfOneThatIsOverIsTakenBackAlsoWhileItIsListed) {
+TEST_F(actor_child_test, AWatchOfATerminatedChildIsRemovedAlsoWhileItIsListed) {
   manual_executor aside;
   const auto boss = s.enter("boss");
   ref<player> anna;
   s.tell(boss, [&](player& me) { anna = me.hire("anna", {.on = &aside}); });
   aside.run_all();
-  auto told = anna.ended().then([&](const actor_end&) {
-    s.tell(boss, [&](player& me) { me.hears_of(anna); });
+  auto notified = anna.ended().then([&](const actor_end&) {
+    s.tell(boss, [&](player& me) { me.notes_end_of(anna); });
     s.tell(boss, [&](player& me) { EXPECT_TRUE(me.unwatch(anna)); });
   });
   anna.stop();
@@ -163,7 +163,7 @@ TEST_F(actor_child_test, AWatchOfOneThatIsOverIsTakenBackAlsoWhileItIsListed) {
   EXPECT_EQ(below(boss), "");
 }
 
-TEST_F(actor_child_test, OneThatClosesOrStopsSaysSo) {
+TEST_F(actor_child_test, ClosingAndStoppingAreStates) {
   manual_executor aside;
   const auto boss = s.enter("boss");
   ref<player> anna;
@@ -173,24 +173,24 @@ TEST_F(actor_child_test, OneThatClosesOrStopsSaysSo) {
     bob = me.hire("bob");
   });
   ASSERT_TRUE(bob.send(perform{[&](player&) -> task<> {
-    auto waiting = letting_others_in(after(1h, s.clock));
+    auto waiting = reentrant(after(1h, s.clock));
     co_await std::move(waiting);
   }}));
   bob.close();
   s.run();
-  EXPECT_EQ(below(boss), "anna:running bob:closing") << "it ends when what it has begun has ended";
+  EXPECT_EQ(below(boss), "anna:running bob:closing") << "it ends after the messages it has begun";
   bob.stop();
-  // A child that does not come to its turn keeps its parent from ending.
+  // A child that gets no turn keeps its parent from ending.
   boss.stop();
   s.run();
   EXPECT_EQ(boss.state(), actor_state::stopping);
   EXPECT_EQ(below(boss), "anna:running");
   aside.run_all();
   s.run();
-  EXPECT_EQ(boss.state(), actor_state::over);
+  EXPECT_EQ(boss.state(), actor_state::terminated);
 }
 
-TEST_F(actor_child_test, RestartsAreCountedAndSeenWhileTheyLast) {
+TEST_F(actor_child_test, RestartsAreCountedAndAreAState) {
   const auto boss = s.enter("boss", {.backoff_first = 1s});
   const auto anna = s.hire(boss, {"anna", "bob"})[0];
   s.fall(anna);
@@ -204,7 +204,7 @@ TEST_F(actor_child_test, RestartsAreCountedAndSeenWhileTheyLast) {
   EXPECT_EQ(s.system.stats().restarts, 2U);
 }
 
-TEST_F(actor_child_test, OneThatIsJustMadeAnewIsNotRunning) {
+TEST_F(actor_child_test, AnActorInItsRestartIsNotRunning) {
   std::vector<actor_state> seen;
   const auto boss = s.enter("boss");
   ref<player> anna;
@@ -220,14 +220,14 @@ TEST_F(actor_child_test, OneThatIsJustMadeAnewIsNotRunning) {
   EXPECT_EQ(below(boss), "anna:running(1)");
 }
 
-TEST_F(actor_child_test, ThoseThatAreMadeAnewWithAnotherCountAsWell) {
-  const auto boss = s.enter("boss", {.who = strategy::one_for_all});
+TEST_F(actor_child_test, SiblingsThatAreRestartedAlongCountTheirRestarts) {
+  const auto boss = s.enter("boss", {.strategy = strategy::one_for_all});
   const auto anna = s.hire(boss, {"anna", "bob"})[0];
   s.fall(anna);
   EXPECT_EQ(below(boss), "anna:running(1) bob:running(1)");
 }
 
-TEST_F(actor_child_test, AnAttemptThatFailsIsNoRestart) {
+TEST_F(actor_child_test, AFailedAttemptIsNoRestart) {
   int lives = 0;
   const auto boss = s.enter("boss", {.backoff_first = 1s});
   ref<player> anna;
@@ -246,16 +246,16 @@ TEST_F(actor_child_test, AnAttemptThatFailsIsNoRestart) {
 TEST_F(actor_child_test, AListedChildCanBeWatchedAndEnded) {
   const auto boss = s.enter("boss");
   (void)s.hire(boss, {"anna", "bob"});
-  const any_ref anna = boss.children()[0].who;
-  s.tell(boss, [&](player& me) { me.hears_of(anna); });
+  const any_ref anna = boss.children()[0].actor;
+  s.tell(boss, [&](player& me) { me.notes_end_of(anna); });
   (void)s.took();
   anna.stop();
   s.run();
   EXPECT_EQ(s.took(), "anna! -anna boss:anna-stopped");
-  EXPECT_TRUE(anna.is_over());
+  EXPECT_TRUE(anna.is_terminated());
 }
 
-TEST_F(actor_child_test, AnyRefsOfOneActorAreEqualWhateverTheyWereMadeFrom) {
+TEST_F(actor_child_test, AnyRefsOfOneActorAreEqualFromARefOrRecipient) {
   const auto anna = s.enter("anna");
   const auto bob = s.enter("bob");
   const any_ref by_ref = anna;
@@ -278,7 +278,7 @@ class host : public actor<host, come_and_go> {
   void on(come_and_go) { (void)spawn<guest>().send(brief{}); }
 };
 
-TEST(actor_child_stress_test, AnyThreadLooksWhileTheyComeAndGo) {
+TEST(actor_child_stress_test, AnyThreadListsChildrenThatStartAndEnd) {
   constexpr int guests = 5000;
   work_stealing_pool pool({.threads = 2});
   actor_system system(pool);
@@ -305,45 +305,45 @@ struct guest_left {};
 struct invite {
   using reply = std::size_t;
 };
-// Answers when its guest has left: with those that are still there.
+// Replies, when its guest has ended, with the listed children.
 class careful_host : public actor<careful_host, invite, guest_left> {
  public:
-  void on(invite, responder<std::size_t> to) {
-    to_ = std::move(to);
+  void on(invite, responder<std::size_t> asker) {
+    asker_ = std::move(asker);
     const auto g = spawn<guest>();
     watch(g, [](const actor_end&) { return guest_left{}; });
     (void)g.send(brief{});
   }
-  void on(guest_left) { to_.reply(child_count()); }
+  void on(guest_left) { asker_.reply(child_count()); }
 
  private:
-  responder<std::size_t> to_;
+  responder<std::size_t> asker_;
 };
 
-TEST(actor_child_stress_test, AChildWhoseEndItsParentHearsOfIsNotThereAnyMore) {
+TEST(actor_child_stress_test, AParentThatIsNotifiedOfAnEndDoesNotListTheChild) {
   work_stealing_pool pool({.threads = 2});
   actor_system system(pool);
   const auto h = system.spawn<careful_host>();
   for (int i = 0; i < 5000; ++i) ASSERT_EQ(h.ask(invite{}).get(), 0U);
 }
 
-// The same, but looks for it only when it is over.
+// The same, but lists its children only when the child is terminated.
 class late_host : public actor<late_host, invite, guest_left> {
  public:
-  void on(invite, responder<std::size_t> to) {
-    to_ = std::move(to);
+  void on(invite, responder<std::size_t> asker) {
+    asker_ = std::move(asker);
     const auto g = spawn<guest>();
     (void)g.send(brief{});
-    eventually([&] { return g.is_over(); });
+    eventually([&] { return g.is_terminated(); });
     watch(g, [](const actor_end&) { return guest_left{}; });
   }
-  void on(guest_left) { to_.reply(child_count()); }
+  void on(guest_left) { asker_.reply(child_count()); }
 
  private:
-  responder<std::size_t> to_;
+  responder<std::size_t> asker_;
 };
 
-TEST(actor_child_stress_test, AChildThatIsOverWhenItsParentLooksIsNotThereAnyMoreEither) {
+TEST(actor_child_stress_test, AParentThatWatchesATerminatedChildDoesNotListItAfterwards) {
   work_stealing_pool pool({.threads = 2});
   actor_system system(pool);
   const auto h = system.spawn<late_host>();
@@ -352,9 +352,9 @@ TEST(actor_child_stress_test, AChildThatIsOverWhenItsParentLooksIsNotThereAnyMor
   for (std::uint64_t i = 0; i < guests; ++i) ASSERT_EQ(h.ask(invite{}).get(), 0U);
 }
 
-TEST(actor_child_stress_test, OneThatIsStuckIsSeenAllTheSame) {
+TEST(actor_child_stress_test, AStuckChildIsListed) {
   work_stealing_pool pool({.threads = 2});
-  event let_go;
+  event released;
   event is_stuck;
   journal log;
   actor_system system(pool);
@@ -362,11 +362,11 @@ TEST(actor_child_stress_test, OneThatIsStuckIsSeenAllTheSame) {
   ASSERT_TRUE(boss.send(act{[&](player& me) {
     me.hire("anna");
     is_stuck.set();
-    (void)let_go.wait_within({});
+    released.wait();
   }}));
-  (void)is_stuck.wait_within({});
+  is_stuck.wait();
   EXPECT_EQ(text_of(boss.children()), "anna:running");
-  let_go.set();
+  released.set();
 }
 
 }  // namespace

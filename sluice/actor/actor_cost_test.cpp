@@ -1,4 +1,4 @@
-// What an actor costs that has nothing to do: memory, and nothing else.
+// The cost of an idle actor is memory, and nothing else.
 #include <gtest/gtest.h>
 #include <malloc.h>
 
@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "sluice/actor/actor_system.hpp"
-#include "sluice/actor/letting_others_in.hpp"
-#include "sluice/base/block_memory.hpp"
+#include "sluice/actor/reentrant.hpp"
+#include "sluice/base/detail/block_memory.hpp"
 #include "sluice/executor/manual_executor.hpp"
 #include "sluice/future/promise.hpp"
 
@@ -26,7 +26,7 @@ struct keep {
   using reply = int;
 };
 struct wait_for {
-  future<int> what;
+  future<int> awaited;
 };
 
 class idler : public actor<idler, hello> {
@@ -34,17 +34,17 @@ class idler : public actor<idler, hello> {
   void on(hello) {}
 };
 struct listen_to {
-  ref<idler> whom;
+  ref<idler> target;
 };
 
-// Has begun all that can be begun and not be done.
+// Has begun every operation that can be pending.
 class busybody : public actor<busybody, hello, keep, wait_for, listen_to> {
  public:
   void on(hello m) { EXPECT_TRUE(stash(m)); }
-  void on(keep, responder<int> to) { kept_ = std::move(to); }
-  task<> on(wait_for m) { (void)co_await letting_others_in(std::move(m.what)); }
+  void on(keep, responder<int> asker) { kept_ = std::move(asker); }
+  task<> on(wait_for m) { (void)co_await reentrant(std::move(m.awaited)); }
   void on(listen_to m) {
-    watch(m.whom, [](const actor_end&) { return hello{}; });
+    watch(m.target, [](const actor_end&) { return hello{}; });
     become_stacked([](const hello&) {});
   }
 
@@ -63,15 +63,15 @@ class actor_cost_test : public ::testing::Test {
     o.time = &time;
     return o;
   }
-  // All that was allocated and not freed, with what malloc itself needs for each piece.
+  // Returns the allocated and not freed bytes, with malloc's overhead for each block.
   static std::size_t bytes_in_use() {
     const auto now = ::mallinfo2();
     return now.uordblks + now.hblkhd;
   }
-  // Nobody calls it, whatever the time.
+  // No clock and no executor calls it.
   void expect_idle() {
-    EXPECT_EQ(on.pending(), 0U) << "somebody stands in the line of the executor";
-    EXPECT_EQ(time.pending(), 0U) << "somebody has a timer";
+    EXPECT_EQ(on.pending(), 0U) << "an actor is queued at the executor";
+    EXPECT_EQ(time.pending(), 0U) << "an actor has a timer";
     time.advance(24h);
     EXPECT_EQ(on.run_all(), 0U);
   }
@@ -81,23 +81,23 @@ class actor_cost_test : public ::testing::Test {
   actor_system system{on, with(time)};
 };
 
-TEST_F(actor_cost_test, AnActorAndItsRefTakeNoMoreThan300Bytes) {
-  if (!keeps_blocks) GTEST_SKIP() << "a sanitizer has memory of its own for each block";
+TEST_F(actor_cost_test, AnActorAndItsRefTakeAtMost300Bytes) {
+  if (!detail::caches_blocks) GTEST_SKIP() << "a sanitizer adds memory to each block";
   std::vector<ref<idler>> all;
   const std::size_t before = bytes_in_use();
   all.reserve(many);
   for (std::size_t i = 0; i < many; ++i) all.push_back(system.spawn<idler>());
   const std::size_t spawned = bytes_in_use() - before;
-  EXPECT_GT(spawned, many * sizeof(detail::cell)) << "they are somewhere else";
+  EXPECT_GT(spawned, many * sizeof(detail::cell)) << "they were allocated by another allocator";
   EXPECT_LE(spawned, many * bytes_max);
   for (const auto& each : all) {
     ASSERT_TRUE(each.send(hello{}));
     on.run_all();
   }
-  EXPECT_LE(bytes_in_use() - before, many * bytes_max) << "also after they have been at work";
+  EXPECT_LE(bytes_in_use() - before, many * bytes_max) << "also after they have handled messages";
 }
 
-TEST_F(actor_cost_test, IdleActorsStandInNoLineAndHaveNoTimer) {
+TEST_F(actor_cost_test, IdleActorsAreNotQueuedAndHaveNoTimer) {
   std::vector<ref<idler>> all;
   for (std::size_t i = 0; i < many; ++i) all.push_back(system.spawn<idler>());
   expect_idle();
@@ -106,14 +106,14 @@ TEST_F(actor_cost_test, IdleActorsStandInNoLineAndHaveNoTimer) {
   expect_idle();
 }
 
-TEST_F(actor_cost_test, OnesThatWaitForSomethingAreIdleToo) {
+TEST_F(actor_cost_test, WaitingActorsAreIdleToo) {
   const auto watched = system.spawn<idler>();
-  const auto who = system.spawn<busybody>();
+  const auto busy = system.spawn<busybody>();
   promise<int> never;
-  auto unanswered = who.ask(keep{});
-  ASSERT_TRUE(who.send(hello{}));
-  ASSERT_TRUE(who.send(wait_for{never.get_future()}));
-  ASSERT_TRUE(who.send(listen_to{watched}));
+  auto unanswered = busy.ask(keep{});
+  ASSERT_TRUE(busy.send(hello{}));
+  ASSERT_TRUE(busy.send(wait_for{never.get_future()}));
+  ASSERT_TRUE(busy.send(listen_to{watched}));
   on.run_all();
   expect_idle();
   EXPECT_FALSE(unanswered.is_ready());

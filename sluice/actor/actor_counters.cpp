@@ -15,17 +15,17 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-void add(actor_times& to, nanoseconds took) {
+void add(actor_times& sum, nanoseconds took) {
   took = std::max(took, nanoseconds(0));
-  ++to.count;
-  to.total += took;
-  to.largest = std::max(to.largest, took);
+  ++sum.count;
+  sum.total += took;
+  sum.largest = std::max(sum.largest, took);
 }
 
-void add_all(actor_times& to, const actor_times& more) {
-  to.count += more.count;
-  to.total += more.total;
-  to.largest = std::max(to.largest, more.largest);
+void add_all(actor_times& sum, const actor_times& more) {
+  sum.count += more.count;
+  sum.total += more.total;
+  sum.largest = std::max(sum.largest, more.largest);
 }
 
 void set_quantiles(actor_times& of, const histogram& from) {
@@ -72,31 +72,31 @@ line line_of(const actor_count& a, bool lives) {
           detail::time_text(a.in_handler.total)};
 }
 
-void append_times(std::string& to, std::string_view key, const actor_times& t) {
+void append_times(std::string& out, std::string_view key, const actor_times& t) {
   const auto ns = [](nanoseconds time) { return static_cast<std::uint64_t>(time.count()); };
-  to += ",";
-  detail::append_json_string(to, key);
-  to += ":{";
-  detail::append_json_field(to, "count", t.count);
-  detail::append_json_field(to, "total", ns(t.total));
-  detail::append_json_field(to, "max", ns(t.largest));
-  if (t.p50) detail::append_json_field(to, "p50", ns(*t.p50));
-  if (t.p99) detail::append_json_field(to, "p99", ns(*t.p99));
-  to += "}";
+  out += ",";
+  detail::append_json_string(out, key);
+  out += ":{";
+  detail::append_json_field(out, "count", t.count);
+  detail::append_json_field(out, "total", ns(t.total));
+  detail::append_json_field(out, "max", ns(t.largest));
+  if (t.p50) detail::append_json_field(out, "p50", ns(*t.p50));
+  if (t.p99) detail::append_json_field(out, "p99", ns(*t.p99));
+  out += "}";
 }
 
-void append_counts(std::string& to, const actor_count& a) {
-  detail::append_json_field(to, "messages", a.messages);
-  detail::append_json_field(to, "failures", a.failures);
-  detail::append_json_field(to, "restarts", a.restarts);
-  detail::append_json_field(to, "lost", a.lost);
-  append_times(to, "in_queue_ns", a.in_queue);
-  append_times(to, "in_handler_ns", a.in_handler);
+void append_counts(std::string& out, const actor_count& a) {
+  detail::append_json_field(out, "messages", a.messages);
+  detail::append_json_field(out, "failures", a.failures);
+  detail::append_json_field(out, "restarts", a.restarts);
+  detail::append_json_field(out, "lost", a.lost);
+  append_times(out, "in_queue_ns", a.in_queue);
+  append_times(out, "in_handler_ns", a.in_handler);
 }
 
 }  // namespace
 
-// ---- what was counted
+// ---- snapshots
 
 actor_counts actor_counts::top(std::size_t count, actor_order by) const {
   actor_counts best = *this;
@@ -170,10 +170,10 @@ actor_counts actor_counters::read(const actor_system& of) {
   return all;
 }
 
-// The first message decides whether it has quantiles.
+// The first message of an actor decides whether it has quantiles.
 actor_counters::entry& actor_counters::known(entry& e) {
   if (std::exchange(e.is_known, true)) return e;
-  // relaxed: nothing else depends on it.
+  // relaxed: a count on which no other data depends.
   if (with_quantiles_.fetch_add(1, relaxed) < quantiles_max_) {
     e.exact = std::make_unique<quantiles>();
   } else {
@@ -187,8 +187,8 @@ std::uint64_t actor_counters::stamp() const noexcept {
   return ns >> unit_bits & ((std::uint64_t{1} << stamp_bits) - 1);
 }
 
-void actor_counters::ended(actor_id who, end_reason) noexcept {
-  entries_.take(who, [&](entry& e) {
+void actor_counters::ended(actor_id id, end_reason) noexcept {
+  entries_.take(id, [&](entry& e) {
     if (e.exact != nullptr) with_quantiles_.fetch_sub(1, relaxed);
     ended_.with([&](actor_count& sum) {
       sum.messages += e.count.messages;
@@ -202,13 +202,13 @@ void actor_counters::ended(actor_id who, end_reason) noexcept {
 }
 
 std::uint64_t actor_counters::sent(actor_id, actor_id, std::string_view) noexcept {
-  return std::max<std::uint64_t>(stamp(), 1);  // 0 is for one that was not sent
+  return std::max<std::uint64_t>(stamp(), 1);  // 0: not sent, as a timer
 }
 
-void actor_counters::begun(actor_id who, std::string_view, std::uint64_t note) noexcept {
+void actor_counters::begun(actor_id id, std::string_view, std::uint64_t note) noexcept {
   const time_point now = time_.now();
   const std::uint64_t units = (stamp() - note) & ((std::uint64_t{1} << stamp_bits) - 1);
-  entries_.with(who, [&](entry& found) {
+  entries_.with(id, [&](entry& found) {
     entry& e = known(found);
     ++e.count.messages;
     e.since = now;
@@ -219,30 +219,30 @@ void actor_counters::begun(actor_id who, std::string_view, std::uint64_t note) n
   });
 }
 
-void actor_counters::resumed(actor_id who, std::string_view, std::uint64_t) noexcept {
+void actor_counters::resumed(actor_id id, std::string_view, std::uint64_t) noexcept {
   const time_point now = time_.now();
-  entries_.with(who, [&](entry& e) { known(e).since = now; });
+  entries_.with(id, [&](entry& e) { known(e).since = now; });
 }
 
-void actor_counters::handled(actor_id who, std::string_view, std::uint64_t) noexcept {
+void actor_counters::handled(actor_id id, std::string_view, std::uint64_t) noexcept {
   const time_point now = time_.now();
-  entries_.with_existing(who, [&](entry& e) {
+  entries_.with_existing(id, [&](entry& e) {
     add(e.count.in_handler, now - e.since);
     if (e.exact != nullptr) e.exact->in_handler.record(now - e.since);
   });
 }
 
-void actor_counters::failed(actor_id who, const std::exception_ptr&) noexcept {
-  entries_.with(who, [&](entry& e) { ++known(e).count.failures; });
+void actor_counters::failed(actor_id id, const std::exception_ptr&) noexcept {
+  entries_.with(id, [&](entry& e) { ++known(e).count.failures; });
 }
 
-void actor_counters::restarted(actor_id who) noexcept {
-  entries_.with(who, [&](entry& e) { ++known(e).count.restarts; });
+void actor_counters::restarted(actor_id id) noexcept {
+  entries_.with(id, [&](entry& e) { ++known(e).count.restarts; });
 }
 
-void actor_counters::lost(actor_id to, std::string_view, std::uint64_t, loss) noexcept {
-  // One that has ended is not brought back for it.
-  const bool lives = entries_.with_existing(to, [](entry& e) { ++e.count.lost; });
+void actor_counters::lost(actor_id receiver, std::string_view, std::uint64_t, loss) noexcept {
+  // No new entry for an actor that has ended.
+  const bool lives = entries_.with_existing(receiver, [](entry& e) { ++e.count.lost; });
   if (!lives) ended_.with([](actor_count& sum) { ++sum.lost; });
 }
 

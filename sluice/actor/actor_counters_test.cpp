@@ -19,7 +19,7 @@ struct work_for {
 struct fall {};
 struct raise_child {};
 
-// Works by moving the clock on.
+// Simulates work by advancing the clock.
 class worker : public actor<worker, work_for, fall, raise_child> {
  public:
   explicit worker(manual_clock& time) : time_(time) {}
@@ -31,7 +31,7 @@ class worker : public actor<worker, work_for, fall, raise_child> {
   manual_clock& time_;
 };
 
-// A clock that only the workers move, and what is counted with it.
+// A clock that only the workers advance, and counters that read it.
 class actor_counters_test : public ::testing::Test {
  protected:
   static actor_system_options observed_by(actor_counters& c) {
@@ -77,7 +77,7 @@ TEST_F(actor_counters_test, CountsMessagesAndTheirTimes) {
   EXPECT_LE(*c.in_handler.p99, 680us);
 }
 
-TEST_F(actor_counters_test, CountsFailuresRestartsAndWhatWasLost) {
+TEST_F(actor_counters_test, CountsFailuresRestartsAndLostMessages) {
   const auto a = hire("a");
   const auto small = kit.spawn_with<worker>(
       {.name = "small", .mailbox = {.capacity = 1, .overflow = overflow::drop_newest}},
@@ -93,7 +93,7 @@ TEST_F(actor_counters_test, CountsFailuresRestartsAndWhatWasLost) {
   EXPECT_EQ(of("small").lost, 1U);
 }
 
-TEST_F(actor_counters_test, ThoseThatHaveEndedAreOneSum) {
+TEST_F(actor_counters_test, EndedActorsAreOneSum) {
   for (int i = 0; i < 3; ++i) {
     const auto a = hire("a");
     ASSERT_TRUE(a.send(work_for{1ms}));
@@ -108,7 +108,7 @@ TEST_F(actor_counters_test, ThoseThatHaveEndedAreOneSum) {
   EXPECT_EQ(all.ended.in_handler.total, 3ms);
 }
 
-TEST_F(actor_counters_test, QuantilesAreForTheFirstActorsThatLive) {
+TEST_F(actor_counters_test, QuantilesAreForTheFirstLiveActors) {
   const auto a = hire("a");
   const auto b = hire("b");
   const auto c = hire("c");
@@ -123,7 +123,7 @@ TEST_F(actor_counters_test, QuantilesAreForTheFirstActorsThatLive) {
   const auto d = hire("d");
   ASSERT_TRUE(d.send(work_for{1ms}));
   kit.settle();
-  EXPECT_TRUE(of("d").in_handler.p99);  // a's place was free
+  EXPECT_TRUE(of("d").in_handler.p99);  // the place of a was free
 }
 
 TEST_F(actor_counters_test, ListsParentsBeforeTheirChildrenAndTheTopByAnyOrder) {
@@ -191,7 +191,7 @@ class adder : public actor<adder, add> {
   int sum_ = 0;
 };
 
-TEST(actor_counters_threads_test, NothingIsCountedTwiceOrNotAtAll) {
+TEST(actor_counters_threads_test, EverythingIsCountedOnce) {
   actor_counters counters;
   work_stealing_pool pool({.threads = 2});
   actor_system_options o;

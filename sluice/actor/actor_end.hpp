@@ -1,6 +1,6 @@
 #pragma once
 
-// What those hear who watch an actor: which one is no more, and why.
+// The end of an actor, as reported by a death watch: which actor ended, and why.
 
 #include <exception>
 #include <string>
@@ -13,7 +13,7 @@ struct actor_end {
   actor_id id = 0;
   std::string name{};
   end_reason why = end_reason::stopped;
-  std::exception_ptr error{};  // of one that failed
+  std::exception_ptr error{};  // if it failed
 };
 
 }  // namespace sluice

@@ -16,20 +16,20 @@ actor_error::actor_error(reason why, std::string_view actor, std::string_view me
 
 std::string_view to_string(actor_error::reason why) noexcept {
   switch (why) {
-    case actor_error::gone:
+    case actor_error::terminated:
       return "it has ended";
     case actor_error::full:
       return "its mailbox was full";
     case actor_error::dropped:
       return "its mailbox dropped the message for another";
     case actor_error::stopped:
-      return "stopped while there was no room in its mailbox";
+      return "stopped while waiting for capacity in its mailbox";
     case actor_error::unanswered:
-      return "it let go of the request without an answer";
+      return "it dropped the request without a reply";
     case actor_error::linked:
       return "an actor it is linked to has failed";
-    case actor_error::ended:
-      return "it is permanent, and its parent has not ended it";
+    case actor_error::unexpected_end:
+      return "it is permanent, and was not ended by its parent";
   }
   return "unknown";
 }

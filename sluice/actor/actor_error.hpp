@@ -1,11 +1,11 @@
 #pragma once
 
-// Why an ask has no answer, when the reason is not an exception of the actor's own: what the future
-// of an ask throws. (One whose deadline has passed throws future_error::timed_out, one whose
-// stop_token asked while the answer was waited for future_error::cancelled.)
+// The exception of an ask that fails for a reason other than an exception of the handler. (An ask
+// whose deadline has passed throws future_error::timed_out; an ask that is stopped while it waits
+// for the reply throws future_error::cancelled.)
 //
 //     try { use(account.ask(balance{}).get()); }
-//     catch (const actor_error& e) { if (e.why() == actor_error::gone) reopen(); }
+//     catch (const actor_error& e) { if (e.why() == actor_error::terminated) reopen(); }
 
 #include <cstdint>
 #include <stdexcept>
@@ -17,13 +17,13 @@ namespace sluice {
 class actor_error : public std::runtime_error {
  public:
   enum reason : std::uint8_t {
-    gone,        // the actor has ended, before it was asked or before it came to it
-    full,        // its mailbox was full, and it does not let wait, or not so long
-    dropped,     // its mailbox dropped the message to make room for another
-    stopped,     // the stop_token asked while there was no room
-    unanswered,  // it took the message and let go of the responder without an answer
-    linked,      // an actor that this one is linked to has failed
-    ended,       // it was ended by somebody else than its parent, and is permanent
+    terminated,      // the actor had ended, or ended before handling the request
+    full,            // the mailbox was full, and does not let senders wait, or not that long
+    dropped,         // the mailbox dropped the message to make room for another one
+    stopped,         // a stop was requested while waiting for capacity
+    unanswered,      // the responder was destroyed without a reply
+    linked,          // a linked actor has failed
+    unexpected_end,  // the actor is permanent, and was not ended by its parent
   };
 
   actor_error(reason why, std::string_view actor, std::string_view message);

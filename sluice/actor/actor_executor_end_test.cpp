@@ -31,7 +31,7 @@ TEST_F(actor_executor_end_DeathTest, AnActorSystemIsNamed) {
       "sluice::thread_pool \"io\": expected no users at its end, found 1 actor_system ");
 }
 
-TEST_F(actor_executor_end_DeathTest, AnActorOnAnExecutorOfItsOwnIsNamed) {
+TEST_F(actor_executor_end_DeathTest, AnActorOnItsOwnExecutorIsNamed) {
   EXPECT_DEATH(
       {
         thread_pool pool(1);
@@ -59,7 +59,7 @@ TEST(actor_executor_end_test, RefsMayOutliveTheSystemAndItsExecutor) {
   EXPECT_EQ(elsewhere->send(ping{}), status::closed);
 }
 
-// An actor gives its executor back before its end is visible.
+// An actor releases its executor before its end is visible.
 TEST(actor_executor_end_test, AnExecutorMayEndAsSoonAsItsActorHasEnded) {
   thread_pool pool(1);
   actor_system system(pool);
@@ -67,14 +67,16 @@ TEST(actor_executor_end_test, AnExecutorMayEndAsSoonAsItsActorHasEnded) {
     std::optional<thread_pool> disk(std::in_place, 1);
     const auto a = system.spawn_with<worker>({.on = &*disk});
     (void)a.send(ping{});
-    ASSERT_TRUE(a.shutdown_within({}));
+    ASSERT_TRUE(a.shutdown({}));
   }
 }
 
-TEST(actor_executor_end_test, AnActorThatIsBornDeadUsesNothing) {
+TEST(actor_executor_end_test, AnActorSpawnedAfterTheEndUsesNothing) {
   thread_pool pool(1);
   actor_system system(pool);
   system.close();
+  // close() alone takes effect in a turn of the system's own actor.
+  ASSERT_TRUE(system.shutdown(std::chrono::minutes(1)));
   thread_pool disk(1);
   (void)system.spawn_with<worker>({.on = &disk});
 }

@@ -71,7 +71,7 @@ void with_senders(F f) {
 
 class actor_group_stress_test : public ::testing::TestWithParam<routing> {};
 
-// Members end all the time; every message is handled, or refused, or a dead letter.
+// Members end all the time; every message is handled, rejected, or a dead letter.
 TEST_P(actor_group_stress_test, NothingIsLostWhileMembersEndAndAreReplaced) {
   tally t;
   work_stealing_pool pool({.threads = 2});
@@ -83,20 +83,20 @@ TEST_P(actor_group_stress_test, NothingIsLostWhileMembersEndAndAreReplaced) {
                                   .supervise = {.restarts_max = 1'000'000}},
                                  &t);
   std::atomic<std::uint64_t> accepted{0};
-  with_senders([&](int who) {
+  with_senders([&](int sender) {
     for (int i = 0; i < each; ++i) {
-      status how = status::ok;
+      status outcome = status::ok;
       if (i % 97 == 0) {
-        how = desk.send(leave{});
+        outcome = desk.send(leave{});
       } else if (i % 31 == 0) {
-        how = desk.send(fall{});
+        outcome = desk.send(fall{});
       } else if (i % 2 == 0) {
-        how = desk.try_send(add{who * each + i});
+        outcome = desk.try_send(add{sender * each + i});
       } else {
-        how = desk.send(add{who * each + i});
+        outcome = desk.send(add{sender * each + i});
       }
-      ASSERT_NE(how, status::closed);
-      if (how) ++accepted;
+      ASSERT_NE(outcome, status::closed);
+      if (outcome) ++accepted;
     }
   });
   desk.close();
@@ -114,13 +114,13 @@ TEST_P(actor_group_stress_test, NothingIsLostWhileTheNumberOfMembersChanges) {
   actor_system system(pool, quiet());
   const actor_router<adder> desk(
       system, {.rule = GetParam(), .members = 2, .member = {.mailbox = {.capacity = 8}}}, &t);
-  with_senders([&](int who) {
+  with_senders([&](int sender) {
     for (int i = 0; i < each; ++i) {
-      if (who == 0 && i % 50 == 0) desk.resize(static_cast<std::size_t>(1 + (i / 50) % 5));
+      if (sender == 0 && i % 50 == 0) desk.resize(static_cast<std::size_t>(1 + (i / 50) % 5));
       ASSERT_TRUE(desk.send(add{i}));
     }
   });
-  // A keeper that is closed before it hears of their ends counts none of them.
+  // A keeper that is closed before it is notified of the ends counts none of them.
   testing::eventually([&] { return desk.stats().drained > 0; }, "a member to be drained");
   desk.close();
   (void)desk.ended().get();
@@ -144,20 +144,20 @@ TEST(actor_group_stress, APoolGrowsAndShrinksUnderLoadAndLosesNothing) {
                                 .idle_for = 400us,
                                 .member = {.mailbox = {.capacity = 16}}},
                                &t);
-  const any_ref keeper = system.children().at(0).who;
+  const any_ref keeper = system.children().at(0).actor;
   std::atomic<std::uint64_t> sent{0};
-  with_senders([&](int who) {
-    // The keeper may come to look at the load only when others have done everything.
+  with_senders([&](int sender) {
+    // The keeper may check the load only after the members have handled everything.
     for (int i = 0; i < each || desk.stats().grown == 0; ++i) {
       ASSERT_TRUE(desk.send(add{i}));
       ++sent;
-      if (who == 0 && i % 500 == 0) (void)desk.ask(total{}).get();
+      if (sender == 0 && i % 500 == 0) (void)desk.ask(total{}).get();
     }
   });
-  // A keeper that has seen a long queue and not acted on it would grow after the last look.
+  // A keeper that has seen a long queue and not acted on it would grow after the last check.
   testing::eventually([&] { return t.handled == sent; }, "the queues to be empty");
-  testing::eventually([&] { return keeper.cell_of().load() == 0; }, "the keeper to know");
-  // Those that drain are no members any more, but have not ended.
+  testing::eventually([&] { return keeper.cell_of().load() == 0; }, "the keeper to be idle");
+  // Draining actors are no members, but have not ended.
   testing::eventually(
       [&] { return desk.size() == 1 && desk.stats().drained == desk.stats().grown; },
       "the pool to shrink");
@@ -169,7 +169,7 @@ TEST(actor_group_stress, APoolGrowsAndShrinksUnderLoadAndLosesNothing) {
   EXPECT_EQ(desk.stats().grown, desk.stats().drained);
 }
 
-TEST(actor_group_stress, ASenderThatFindsNobodyWaitsUntilSomebodyIsThere) {
+TEST(actor_group_stress, ASenderWithoutAMemberWaitsForOne) {
   tally t;
   manual_clock time;
   work_stealing_pool pool({.threads = 2});
@@ -185,15 +185,15 @@ TEST(actor_group_stress, ASenderThatFindsNobodyWaitsUntilSomebodyIsThere) {
     testing::eventually([&] { return desk.stats().replaced == 1; }, "the first to be replaced");
     testing::eventually([&] { return desk.size() == (i == 0 ? 1U : 0U); }, "the list to follow");
   }
-  testing::eventually([&] { return time.pending() == 1; }, "the keeper to wait for its time");
+  testing::eventually([&] { return time.pending() == 1; }, "the keeper to wait for its timer");
   EXPECT_EQ(desk.try_send(add{1}), status::full);
-  EXPECT_EQ(desk.try_send_for(add{1}, 1ms), status::timed_out);
+  EXPECT_EQ(desk.send(add{1}, 1ms), status::timed_out);
   status blocking = status::empty;
   status awaited = status::empty;
   seam::thread first([&] { blocking = desk.send(add{1}); });
   seam::thread second([&] {
-    awaited = sync_wait([](actor_router<adder> to) -> task<status> {
-      co_return co_await to.async_send(add{2});
+    awaited = sync_wait([](actor_router<adder> router) -> task<status> {
+      co_return co_await router.async_send(add{2});
     }(desk));
   });
   time.advance(11s);
@@ -204,7 +204,7 @@ TEST(actor_group_stress, ASenderThatFindsNobodyWaitsUntilSomebodyIsThere) {
   EXPECT_EQ(desk.stats().replaced, 2U);
 }
 
-TEST(actor_group_stress, ACoroutineWaitsForRoomAndIsEndedByItsLimits) {
+TEST(actor_group_stress, ACoroutineWaitsForCapacityAndIsEndedByItsLimits) {
   tally t;
   manual_executor members_on;
   work_stealing_pool pool({.threads = 2});
@@ -212,8 +212,8 @@ TEST(actor_group_stress, ACoroutineWaitsForRoomAndIsEndedByItsLimits) {
   {
     const actor_router<adder> desk(
         system, {.members = 2, .member = {.mailbox = {.capacity = 1}, .on = &members_on}}, &t);
-    const auto send = [](actor_router<adder> to, int n, wait_limits limits) -> task<status> {
-      co_return co_await to.async_send(add{n}, std::move(limits));
+    const auto send = [](actor_router<adder> router, int n, wait_limits limits) -> task<status> {
+      co_return co_await router.async_send(add{n}, std::move(limits));
     };
     EXPECT_TRUE(sync_wait(send(desk, 1, {})));
     EXPECT_TRUE(sync_wait(send(desk, 2, {})));
@@ -221,11 +221,11 @@ TEST(actor_group_stress, ACoroutineWaitsForRoomAndIsEndedByItsLimits) {
     std::stop_source stop;
     stop.request_stop();
     EXPECT_EQ(sync_wait(send(desk, 3, {stop.get_token()})), status::stopped);
-    status how = status::empty;
-    seam::thread waits([&] { how = sync_wait(send(desk, 3, {})); });
+    status outcome = status::empty;
+    seam::thread waits([&] { outcome = sync_wait(send(desk, 3, {})); });
     while (t.handled.load() < 3) (void)members_on.run_next();
     waits.join();
-    EXPECT_TRUE(how);
+    EXPECT_TRUE(outcome);
     desk.close();
     auto ended = desk.ended();
     EXPECT_EQ(sync_wait(send(desk, 4, {})), status::closed);

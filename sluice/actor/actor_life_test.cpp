@@ -1,4 +1,4 @@
-// How actors end: by stop, close and shutdown, from inside and outside, with all that they hold.
+// How actors end: by stop, close and shutdown, from inside and outside, with all their resources.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -44,7 +44,7 @@ std::string error_of(future<T> f) {
 
 // ---- stop and close
 
-TEST(actor_life_test, StopEndsItAfterTheMessageItIsOn) {
+TEST(actor_life_test, StopEndsItAfterItsCurrentMessage) {
   stage s;
   const auto a = s.enter("a");
   ASSERT_TRUE(a.send(act{[](player& me) {
@@ -59,7 +59,7 @@ TEST(actor_life_test, StopEndsItAfterTheMessageItIsOn) {
   EXPECT_NE(error_of(std::move(asked)).find("it has ended"), std::string::npos);
 }
 
-TEST(actor_life_test, CloseEndsItAfterWhatIsInItsMailbox) {
+TEST(actor_life_test, CloseEndsItAfterItsQueuedMessages) {
   stage s;
   const auto a = s.enter("a");
   ASSERT_TRUE(a.send(act{[](player& me) { me.close_self(); }}));
@@ -72,13 +72,13 @@ TEST(actor_life_test, CloseEndsItAfterWhatIsInItsMailbox) {
   EXPECT_EQ(s.dead_letters(), "say");
 }
 
-TEST(actor_life_test, AClosedOneRefusesAtOnceAndStillHandlesTheRest) {
+TEST(actor_life_test, AClosedActorRejectsAtOnceAndHandlesItsQueuedMessages) {
   stage s;
   const auto a = s.enter("a");
   for (int i = 0; i < 200; ++i) ASSERT_TRUE(a.send(say{std::to_string(i)}));
   a.close();
   ASSERT_TRUE(s.executor.run_one());
-  EXPECT_FALSE(a.is_over());
+  EXPECT_FALSE(a.is_terminated());
   EXPECT_EQ(a.send(say{"late"}), status::closed);
   s.run();
   const std::string all = s.took();
@@ -86,7 +86,7 @@ TEST(actor_life_test, AClosedOneRefusesAtOnceAndStillHandlesTheRest) {
   EXPECT_EQ(s.dead_letters(), "say");
 }
 
-TEST(actor_life_test, StoppingTwiceOrSomethingThatIsOverDoesNothing) {
+TEST(actor_life_test, AStopOfAStoppedOrTerminatedActorHasNoEffect) {
   stage s;
   const auto a = s.enter("a");
   a.stop();
@@ -114,7 +114,7 @@ TEST(actor_life_test, CloseOfATreeDrainsTheYoungestFirst) {
   EXPECT_TRUE(s.system.join(deadline::after(0s)));
 }
 
-TEST(actor_life_test, AChildMayGetMessagesWhileItsParentIsEmptied) {
+TEST(actor_life_test, AChildMayGetMessagesWhileItsParentDrains) {
   stage s;
   const auto boss = s.enter("boss");
   const players kids = s.hire(boss, {"a"});
@@ -132,7 +132,7 @@ TEST(actor_life_test, AStopCutsACloseShortInTheSameOrder) {
   stage s;
   const auto boss = s.enter("boss");
   const players kids = s.hire(boss, {"a", "b", "c"});
-  // The youngest has a coroutine that waits: its close does not come to an end.
+  // The youngest has a coroutine that waits: its close does not complete.
   event never;
   ASSERT_TRUE(
       kids[2].send(perform{[&never](player&) -> task<> { (void)co_await never.async_wait(); }}));
@@ -140,7 +140,7 @@ TEST(actor_life_test, AStopCutsACloseShortInTheSameOrder) {
   boss.close();
   s.run();
   EXPECT_EQ(s.took(), "+boss +a +b +c a:x b:x");
-  EXPECT_FALSE(boss.is_over());
+  EXPECT_FALSE(boss.is_terminated());
   boss.stop();
   s.run();
   EXPECT_EQ(s.took(), "c! -c b! -b a! -a boss! -boss");
@@ -174,7 +174,7 @@ TEST(actor_life_test, TenThousandChildrenEndInOrder) {
   boss.stop();
   s.run();
   EXPECT_EQ(s.system.stats().live, 0U);
-  for (const auto& k : kids) EXPECT_TRUE(k.is_over());
+  for (const auto& k : kids) EXPECT_TRUE(k.is_terminated());
 }
 
 TEST(actor_life_test, TenThousandChildrenThatStopThemselvesLeaveNothingBehind) {
@@ -187,17 +187,17 @@ TEST(actor_life_test, TenThousandChildrenThatStopThemselvesLeaveNothingBehind) {
   EXPECT_EQ(s.dead_letters(), "");
 }
 
-TEST(actor_life_test, SpawnAfterTheEndGivesARefToOneThatIsOver) {
+TEST(actor_life_test, SpawnAfterTheEndGivesARefToATerminatedActor) {
   stage s;
   s.end();
   const auto late = s.enter("late");
-  EXPECT_TRUE(late.is_over());
+  EXPECT_TRUE(late.is_terminated());
   EXPECT_EQ(late.send(say{"hello"}), status::closed);
   EXPECT_EQ(s.took(), "");
   EXPECT_EQ(s.system.stats().live, 0U);
 }
 
-TEST(actor_life_test, FailureInStoppingIsToldAndItEnds) {
+TEST(actor_life_test, AFailureInStoppingIsReportedAndItEnds) {
   stage s;
   const auto a = s.enter(part{.name = "a", .at_stop = &falls});
   a.stop();
@@ -213,7 +213,7 @@ TEST(actor_life_test, AChildThatFailsWhileItsParentDrainsIsStopped) {
   const players kids = s.hire(boss, {"a", "b"});
   s.took();
   boss.close();
-  ASSERT_TRUE(s.executor.run_one());  // it is about to end its children
+  ASSERT_TRUE(s.executor.run_one());  // it begins to end its children
   ASSERT_TRUE(kids[0].send(act{&falls}));
   s.run();
   EXPECT_EQ(s.failures(), "a:stop");
@@ -223,7 +223,7 @@ TEST(actor_life_test, AChildThatFailsWhileItsParentDrainsIsStopped) {
 
 // ---- the mailbox at the end
 
-TEST(actor_life_test, EverythingThatIsLeftIsADeadLetterAlsoTheStash) {
+TEST(actor_life_test, QueuedAndStashedMessagesBecomeDeadLetters) {
   stage s;
   const auto a = s.enter("a");
   s.tell(a, [](player& me) {
@@ -240,7 +240,7 @@ TEST(actor_life_test, EverythingThatIsLeftIsADeadLetterAlsoTheStash) {
   EXPECT_THROW((void)asked.get(), actor_error);
 }
 
-TEST(actor_life_test, SendersThatWaitForRoomHearOfTheEnd) {
+TEST(actor_life_test, SendersThatWaitForCapacityGetClosed) {
   work_stealing_pool pool({.threads = 2});
   journal log;
   actor_system system(pool);
@@ -269,43 +269,43 @@ TEST(actor_life_test, SendersThatWaitForRoomHearOfTheEnd) {
   EXPECT_EQ(system.stats().dead_letters, 4U);
 }
 
-TEST(actor_life_test, WhatAReplyContinuesWithMaySendToTheOneThatEnds) {
+TEST(actor_life_test, AContinuationOfAReplyMaySendToTheEndingActor) {
   stage s;
   const auto a = s.enter("a");
-  std::vector<status> heard;
+  std::vector<status> statuses;
   auto asked = a.ask(question{}).recover([&](const std::exception_ptr&) {
-    heard.push_back(a.send(say{"again"}));
+    statuses.push_back(a.send(say{"again"}));
     return std::string("sent");
   });
   a.stop();
   s.run();
   EXPECT_EQ(asked.get(), "sent");
-  ASSERT_EQ(heard.size(), 1U);
-  EXPECT_EQ(heard[0], status::closed);
+  ASSERT_EQ(statuses.size(), 1U);
+  EXPECT_EQ(statuses[0], status::closed);
   EXPECT_EQ(s.dead_letters(), "question say");
 }
 
 // ---- coroutines
 
-TEST(actor_life_test, CoroutinesHearTheStopAndTheStateOutlivesThem) {
+TEST(actor_life_test, CoroutinesAreStoppedAndTheStateOutlivesThem) {
   stage s;
   const auto a = s.enter("a");
   event never;
   for (int i = 0; i < 3; ++i) {
     ASSERT_TRUE(a.send(perform{[&never](player& me) -> task<> {
-      co_await letting_others_in([](event& e) -> task<> {
+      co_await reentrant([](event& e) -> task<> {
         (void)co_await e.async_wait({co_await this_task::stop_token()});
       }(never));
-      me.note("heard");
+      me.note("stopped");
     }}));
   }
   s.run();
   a.stop();
   s.run();
-  EXPECT_EQ(s.took(), "+a heard heard heard a! -a");
+  EXPECT_EQ(s.took(), "+a stopped stopped stopped a! -a");
 }
 
-TEST(actor_life_test, ACoroutineThatHasTheFloorHearsTheStopAsWell) {
+TEST(actor_life_test, ACoroutineWithTheExclusiveTurnIsStoppedToo) {
   stage s;
   const auto a = s.enter("a");
   ASSERT_TRUE(a.send(perform{[&s](player& me) -> task<> {
@@ -320,7 +320,7 @@ TEST(actor_life_test, ACoroutineThatHasTheFloorHearsTheStopAsWell) {
   EXPECT_EQ(s.dead_letters(), "say");
 }
 
-TEST(actor_life_test, CloseLetsACoroutineComeToItsEnd) {
+TEST(actor_life_test, CloseWaitsForACoroutine) {
   stage s;
   const auto a = s.enter("a");
   ASSERT_TRUE(a.send(perform{[&s](player& me) -> task<> {
@@ -340,7 +340,7 @@ TEST(actor_life_test, ARestartWaitsForTheCoroutinesOfTheOldState) {
   const auto a = s.enter("a");
   for (int i = 0; i < 2; ++i) {
     ASSERT_TRUE(a.send(perform{[&s](player& me) -> task<> {
-      co_await letting_others_in([](clock& on) -> task<> {
+      co_await reentrant([](clock& on) -> task<> {
         (void)co_await sleep_for(1h, on, co_await this_task::stop_token());
       }(s.clock));
       me.note("gone");
@@ -365,9 +365,9 @@ TEST(actor_life_test, ACoroutineThatThrowsFailsItsActor) {
   EXPECT_EQ(s.took(), "+a a! -a +a");
 }
 
-// ---- asks that are never answered
+// ---- asks without a reply
 
-TEST(actor_life_test, AnAskHasItsDeadlineAlsoWhenNobodyAnswers) {
+TEST(actor_life_test, AnAskWithoutAReplyEndsAtItsDeadline) {
   event never;
   stage s;
   const auto a = s.enter("a");
@@ -380,7 +380,7 @@ TEST(actor_life_test, AnAskHasItsDeadlineAlsoWhenNobodyAnswers) {
   EXPECT_THROW((void)asked.get(), future_error);
 }
 
-TEST(actor_life_test, AHandlerThatThrowsAnswersWithWhatItThrew) {
+TEST(actor_life_test, AnAskGetsTheExceptionOfTheHandler) {
   struct failing_question {
     using reply = int;
   };
@@ -404,11 +404,11 @@ TEST(actor_life_test, ShutdownWithinItsLimitIsClean) {
   actor_system system(pool);
   const auto a = system.spawn_with<player>(named("a"), part{.name = "a", .log = &log});
   for (int i = 0; i < 100; ++i) ASSERT_TRUE(a.send(act{[](player& me) { ++me.life; }}));
-  EXPECT_EQ(system.shutdown_within(deadline::after(60s)), status::ok);
+  EXPECT_EQ(system.shutdown(60s), status::ok);
   EXPECT_EQ(system.stats().dead_letters, 0U);
 }
 
-TEST(actor_life_test, ShutdownStopsWhatHasNotEndedAtItsLimit) {
+TEST(actor_life_test, ShutdownStopsTheRemainingActorsAtItsLimit) {
   work_stealing_pool pool({.threads = 2});
   journal log;
   actor_system system(pool);
@@ -417,9 +417,9 @@ TEST(actor_life_test, ShutdownStopsWhatHasNotEndedAtItsLimit) {
   ASSERT_TRUE(a.send(perform{[&never](player&) -> task<> { (void)co_await never.async_wait(); }}));
   testing::eventually([&] { return never.waiting() == 1; });  // else it is a dead letter too
   ASSERT_TRUE(a.send(say{"never"}));
-  EXPECT_EQ(system.shutdown_within(deadline::after(1ms)), status::timed_out);
+  EXPECT_EQ(system.shutdown(1ms), status::timed_out);
   EXPECT_TRUE(system.join());
-  EXPECT_TRUE(a.is_over());
+  EXPECT_TRUE(a.is_terminated());
   EXPECT_EQ(system.stats().dead_letters, 1U);
 }
 
@@ -443,7 +443,7 @@ TEST(actor_life_test, AnActorWithItsOwnThreadRunsThereAndTheThreadEndsWithIt) {
         EXPECT_EQ(first.load(), std::this_thread::get_id());
       }}));
     }
-    ASSERT_TRUE(a.send(act{&falls}));  // a restart does not take it elsewhere
+    ASSERT_TRUE(a.send(act{&falls}));  // a restart keeps it on its thread
     ASSERT_TRUE(
         a.send(act{[&first](player&) { EXPECT_EQ(first.load(), std::this_thread::get_id()); }}));
     EXPECT_EQ(a.ask(question{}).get(), "own");
@@ -472,7 +472,7 @@ TEST(actor_life_test, AConstructorThatThrowsWithItsOwnThreadLeavesNothingBehind)
   EXPECT_EQ(system.stats().live, 0U);
 }
 
-TEST(actor_life_test, SystemsComeAndGoWhileOthersSpawnAndSend) {
+TEST(actor_life_test, SystemsStartAndEndWhileThreadsSpawnAndSend) {
   work_stealing_pool pool({.threads = 2});
   journal log;
   for (int round = 0; round < 200; ++round) {
@@ -495,19 +495,19 @@ TEST(actor_life_test, SystemsComeAndGoWhileOthersSpawnAndSend) {
   }
 }
 
-TEST(actor_life_test, AConstructorThatFillsItsOwnMailboxHearsThatItIsFull) {
+TEST(actor_life_test, AConstructorThatFillsItsOwnMailboxGetsFull) {
   stage s;
   actor_options small = named("a");
   small.mailbox.capacity = 2;
-  std::string heard;
+  std::string statuses;
   const auto a = s.system.spawn_with<player>(
       small, part{.name = "a", .log = &s.log, .at_start = [&](player& me) {
                     for (int i = 0; i < 3; ++i) {
-                      heard += me.self().send(say{"me"}) == status::full ? "full " : "ok ";
+                      statuses += me.self().send(say{"me"}) == status::full ? "full " : "ok ";
                     }
                   }});
   s.run();
-  EXPECT_EQ(heard, "ok ok full ");
+  EXPECT_EQ(statuses, "ok ok full ");
   EXPECT_EQ(s.took(), "+a a:me a:me");
 }
 

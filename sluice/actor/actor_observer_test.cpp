@@ -9,7 +9,7 @@
 
 #include "sluice/actor/actor_probe.hpp"
 #include "sluice/actor/actor_test_kit.hpp"
-#include "sluice/actor/letting_others_in.hpp"
+#include "sluice/actor/reentrant.hpp"
 #include "sluice/executor/work_stealing_pool.hpp"
 #include "sluice/future/timers.hpp"
 
@@ -18,7 +18,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Writes down what it hears, in a line each: one thread at a time.
+// Records each call as a line. One thread at a time.
 class listener final : public actor_observer {
  public:
   std::uint64_t sent(actor_id, actor_id, std::string_view) noexcept override { return ++last_; }
@@ -31,34 +31,35 @@ class listener final : public actor_observer {
   void resumed(actor_id, std::string_view type, std::uint64_t note) noexcept override {
     say("resumed", type, note);
   }
-  void failed(actor_id who, const std::exception_ptr&) noexcept override {
-    heard.push_back("failed " + std::to_string(who));
+  void failed(actor_id id, const std::exception_ptr&) noexcept override {
+    lines_.push_back("failed " + std::to_string(id));
   }
-  void restarted(actor_id who) noexcept override {
-    heard.push_back("restarted " + std::to_string(who));
+  void restarted(actor_id id) noexcept override {
+    lines_.push_back("restarted " + std::to_string(id));
   }
-  void waits(actor_id who, actor_id whom, actor_wait what, std::uint64_t wait) noexcept override {
+  void wait_begun(actor_id id, actor_id target, actor_wait kind,
+                  std::uint64_t wait) noexcept override {
     last_wait_ = wait;
-    heard.push_back(edge("waits", who, whom, what));
+    lines_.push_back(edge("waits", id, target, kind));
   }
-  void waits_no_more(actor_id who, actor_id whom, actor_wait what,
-                     std::uint64_t wait) noexcept override {
+  void wait_ended(actor_id id, actor_id target, actor_wait kind,
+                  std::uint64_t wait) noexcept override {
     EXPECT_EQ(wait, last_wait_);
-    heard.push_back(edge("waits no more", who, whom, what));
+    lines_.push_back(edge("wait ended", id, target, kind));
   }
 
-  // And forgets it.
-  std::vector<std::string> take() { return std::exchange(heard, {}); }
-  std::vector<std::string> heard;
+  // Returns the lines and clears them.
+  std::vector<std::string> take() { return std::exchange(lines_, {}); }
+  std::vector<std::string> lines_;
 
  private:
-  void say(std::string what, std::string_view type, std::uint64_t note) {
+  void say(std::string event, std::string_view type, std::uint64_t note) {
     const std::string full(type);
-    heard.push_back(what + " " + full.substr(full.rfind(':') + 1) + " " + std::to_string(note));
+    lines_.push_back(event + " " + full.substr(full.rfind(':') + 1) + " " + std::to_string(note));
   }
-  static std::string edge(std::string what, actor_id who, actor_id whom, actor_wait kind) {
-    return what + " " + std::to_string(who) + " " + std::to_string(whom) +
-           (kind == actor_wait::room ? " room" : " answer");
+  static std::string edge(std::string event, actor_id id, actor_id target, actor_wait kind) {
+    return event + " " + std::to_string(id) + " " + std::to_string(target) +
+           (kind == actor_wait::capacity ? " capacity" : " answer");
   }
   std::uint64_t last_ = 0;
   std::uint64_t last_wait_ = 0;
@@ -85,7 +86,7 @@ struct release {};
 
 class browser : public actor<browser, fetch, look, quick, keep, release> {
  public:
-  task<> on(fetch m) { co_await letting_others_in(m.from.ask(page{})); }
+  task<> on(fetch m) { co_await reentrant(m.from.ask(page{})); }
   void on(look) {}
   task<> on(quick) { co_return; }
   void on(keep m) {
@@ -100,7 +101,7 @@ class browser : public actor<browser, fetch, look, quick, keep, release> {
   bool open_ = false;
 };
 
-TEST(actor_observer_test, ACoroutineThatLetsOthersInIsResumedAndHandledOnceMore) {
+TEST(actor_observer_test, ACoroutineWithAReentrantWaitIsResumedAndHandledTwice) {
   listener l;
   actor_test_kit kit(observed_by(l));
   actor_probe<page> web(kit);
@@ -113,7 +114,7 @@ TEST(actor_observer_test, ACoroutineThatLetsOthersInIsResumedAndHandledOnceMore)
   EXPECT_EQ(l.take(), (lines{"begun fetch 1", "waits 2 1 answer", "handled fetch 1", "begun page 2",
                              "handled page 2", "begun look 3", "handled look 3"}));
   web.reply<page>(1);
-  EXPECT_EQ(l.take(), (lines{"waits no more 2 1 answer", "resumed fetch 1", "handled fetch 1"}));
+  EXPECT_EQ(l.take(), (lines{"wait ended 2 1 answer", "resumed fetch 1", "handled fetch 1"}));
 }
 
 TEST(actor_observer_test, ACoroutineThatEndsAtOnceIsHandledOnce) {
@@ -125,7 +126,7 @@ TEST(actor_observer_test, ACoroutineThatEndsAtOnceIsHandledOnce) {
   EXPECT_EQ(l.take(), (lines{"begun quick 1", "handled quick 1"}));
 }
 
-TEST(actor_observer_test, AMessageThatWasPutAsideKeepsItsNote) {
+TEST(actor_observer_test, AStashedMessageKeepsItsNote) {
   listener l;
   actor_test_kit kit(observed_by(l));
   const auto b = kit.spawn<browser>();
@@ -141,7 +142,7 @@ class faller : public actor<faller, look> {
   void on(look) { throw std::runtime_error("it fell"); }
 };
 
-TEST(actor_observer_test, HearsOfFailuresAndOfWhatIsMadeAnew) {
+TEST(actor_observer_test, FailuresAndRestartsAreReported) {
   listener l;
   actor_test_kit kit(observed_by(l));
   const auto f = kit.spawn<faller>();
@@ -151,20 +152,20 @@ TEST(actor_observer_test, HearsOfFailuresAndOfWhatIsMadeAnew) {
 }
 
 struct write {
-  recipient<look> to;
+  recipient<look> receiver;
 };
 
 class writer : public actor<writer, write> {
  public:
   task<> on(write m) {
     for (int i = 0; i < 2; ++i) {
-      const status how = co_await m.to.async_send(look{});
-      EXPECT_TRUE(how);
+      const status outcome = co_await m.receiver.async_send(look{});
+      EXPECT_TRUE(outcome);
     }
   }
 };
 
-TEST(actor_observer_test, HearsOfACoroutineThatWaitsForRoom) {
+TEST(actor_observer_test, ACoroutineThatWaitsForCapacityIsReported) {
   listener l;
   manual_executor aside;
   actor_test_kit kit(observed_by(l));
@@ -172,11 +173,11 @@ TEST(actor_observer_test, HearsOfACoroutineThatWaitsForRoom) {
   const auto w = kit.spawn<writer>();
   ASSERT_TRUE(w.send(write{full}));
   kit.settle();
-  EXPECT_EQ(l.take(), (lines{"begun write 1", "waits 2 1 room"}));
+  EXPECT_EQ(l.take(), (lines{"begun write 1", "waits 2 1 capacity"}));
   aside.run_all();
   kit.settle();
   const lines after = l.take();
-  EXPECT_EQ(std::count(after.begin(), after.end(), "waits no more 2 1 room"), 1);
+  EXPECT_EQ(std::count(after.begin(), after.end(), "wait ended 2 1 capacity"), 1);
   EXPECT_EQ(after.back(), "handled write 1");
   full.stop();
   aside.run_all();
@@ -202,7 +203,7 @@ class asker : public actor<asker, ask_for> {
   clock& time_;
 };
 
-TEST(actor_observer_test, AnAskThatTimedOutIsWaitedForNoMore) {
+TEST(actor_observer_test, AnAskThatTimedOutEndsItsWait) {
   listener l;
   actor_test_kit kit(observed_by(l));
   actor_probe<page> web(kit);
@@ -212,7 +213,7 @@ TEST(actor_observer_test, AnAskThatTimedOutIsWaitedForNoMore) {
   EXPECT_EQ(l.take(),
             (lines{"begun ask_for 1", "waits 2 1 answer", "begun page 2", "handled page 2"}));
   kit.advance(1s);
-  EXPECT_EQ(l.take(), (lines{"waits no more 2 1 answer", "handled ask_for 1"}));
+  EXPECT_EQ(l.take(), (lines{"wait ended 2 1 answer", "handled ask_for 1"}));
 }
 
 }  // namespace

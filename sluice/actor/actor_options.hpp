@@ -1,6 +1,6 @@
 #pragma once
 
-// How one actor is made: its mailbox, where it runs, and how it looks after its children.
+// Options of one actor: its mailbox, its executor, and the supervision of its children.
 //
 //     auto log = system.spawn_with<logger>({.name = "log", .mailbox = {.capacity = 64,
 //                                           .overflow = overflow::drop_oldest}}, "app.log");
@@ -16,7 +16,7 @@
 namespace sluice {
 
 struct mailbox_options {
-  std::uint32_t capacity = 1024;  // messages that have been accepted and not begun
+  std::uint32_t capacity = 1024;                        // accepted messages that are not begun
   sluice::overflow overflow = sluice::overflow::block;  // caller_runs is a broken contract
   std::uint32_t stash_capacity = 1024;
 };
@@ -24,20 +24,20 @@ struct mailbox_options {
 struct actor_options {
   std::string name{};  // empty: its type and number
   mailbox_options mailbox{};
-  supervision children{};       // what becomes of a child that fails
-  executor* on = nullptr;       // null: the system's
-  bool own_thread = false;      // it runs on a thread of its own, for as long as it lives
-  std::uint32_t per_turn = 64;  // messages it handles before others come on
-  child_kind kind = child_kind::transient;  // how it is made anew: supervision.hpp
+  supervision children{};                   // decides about children that fail
+  executor* on = nullptr;                   // null: the system's
+  bool own_thread = false;                  // runs on a dedicated thread until it ends
+  std::uint32_t per_turn = 64;              // messages handled before the actor yields its executor
+  child_kind kind = child_kind::transient;  // when it is restarted: supervision.hpp
 };
 
-// Of an actor, for programs; unique in its system.
+// The number of an actor, unique in its system.
 using actor_id = std::uint64_t;
 
-// Why an actor is no more.
+// Why an actor ended.
 enum class end_reason : std::uint8_t {
-  stopped,  // somebody stopped or closed it, or its parent, or it did so itself
-  failed,   // it threw, and its supervisor did not let it go on
+  stopped,  // it or an actor above it was stopped or closed, by any party or by itself
+  failed,   // it threw, and its supervisor decided to end it
 };
 
 }  // namespace sluice

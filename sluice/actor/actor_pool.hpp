@@ -1,24 +1,24 @@
 #pragma once
 
-// Several actors of one kind, as many as the load asks for: more when messages queue up, fewer when
-// some have nothing to do.
+// Several actors of one kind whose number follows the load: more when messages queue up, fewer when
+// members are idle.
 //
-// Use it for actors that wait for something slow (a database, a process, another service) and hold
-// something dear (a connection): idle ones give it back. Prefer `actor_router` for a fixed number.
-// All that actor_router.hpp says holds here; beyond that:
+// Use it for actors that wait for slow operations (a database, a process, another service) and hold
+// an expensive resource (a connection): idle members release it. Prefer `actor_router` for a fixed
+// number. actor_router.hpp applies here too; in addition:
 //
-// It begins with `members_min`. It grows by one when a message is accepted by a member that has
-// `grow_at` queued or more, and the queues of all have that on average; then not before
-// `grow_pause`, and so on while it is so, up to `members_max` (those that drain included).
-// It shrinks by each member that has begun nothing for `idle_for`, and does nothing (up to a
-// quarter of that later, when it looks); never within `idle_for` of the last growth. So a load that
-// goes up and down faster than that leaves the number as it is.
-// A member that is let go takes no new messages, finishes what is in its mailbox, and ends.
-// By default messages go to the least loaded, of equals the oldest, so that the last ones run dry
-// when there is little to do. In turn (round_robin) all are kept busy by a trickle, and the pool
-// shrinks only when almost nothing comes. By key, some keys move whenever it grows or shrinks.
-// Guarantees: those of a router. Time is the system's. At `members_min` and without load there is
-// no timer.
+// A pool starts with `members_min` members. It grows by one when a member that has `grow_at` or
+// more messages queued accepts another one, and the average over all members is at least that; then
+// not again before `grow_pause`, and up to `members_max` (draining members included). It removes
+// each member that has begun nothing for `idle_for` and has nothing to do (checked up to a quarter
+// of `idle_for` later), but none within `idle_for` of the last growth. So a load that changes
+// faster than that does not change the pool. A removed member gets no new messages, finishes its
+// mailbox, and ends. By default messages go to the least loaded member; of equals, to the oldest,
+// so that the youngest become idle when there is little load. With round_robin a small load keeps
+// all members busy, and the pool shrinks only when almost no messages arrive. With by_key, some
+// keys move at each change of size.
+// Guarantees: those of a router. Time is the system's. At `members_min` and without load the pool
+// has no timer.
 //
 //     actor_pool<connection> db(system, {.members_min = 1, .members_max = 16}, "dbname=shop");
 //     auto rows = db.ask(query{"select 1"}, deadline::after(2s)).get();
@@ -42,8 +42,8 @@ struct actor_pool_options {
   std::chrono::nanoseconds grow_pause = std::chrono::milliseconds(10);
   std::chrono::nanoseconds idle_for = std::chrono::seconds(5);
   std::string name = "pool";
-  actor_options member{};   // of each; its name is followed by its slot
-  supervision supervise{};  // what becomes of a member that fails
+  actor_options member{};   // of each member; the slot is appended to the name
+  supervision supervise{};  // decides about members that fail
 };
 
 template <class A>
@@ -51,8 +51,8 @@ class actor_pool : public detail::routed_calls<A> {
  public:
   using options = actor_pool_options;
 
-  // Members are made from copies of the arguments. At the top of the tree; or, in a handler or
-  // constructor of `parent` and nowhere else, as a part of that.
+  // Members are constructed from copies of the arguments. The pool is at the top of the tree, or,
+  // only in a handler or constructor of `parent`, below `parent`.
   template <class... Args>
   explicit actor_pool(actor_system& system, options o, Args&&... args)
       : detail::routed_calls<A>(system.root(), group(std::move(o)), std::forward<Args>(args)...) {}
@@ -64,7 +64,7 @@ class actor_pool : public detail::routed_calls<A> {
  private:
   static detail::group_options group(options o) {
     check(o.grow_at > 0 && o.grow_pause.count() > 0 && o.idle_for.count() > 0, "sluice::actor_pool",
-          "a queue to grow at, a pause and an idle time that are longer than nothing");
+          "grow_at, grow_pause and idle_for > 0");
     detail::group_options g;
     g.rule = o.rule;
     g.name = std::move(o.name);

@@ -36,7 +36,7 @@ class worker : public actor<worker, piece, keyed, leave> {
   std::vector<int>* done_;
 };
 
-// The members have an executor of their own: while it does not run, what they are sent is load.
+// The members have their own executor: while it does not run, sent messages are load.
 class actor_pool_test : public ::testing::Test {
  protected:
   ~actor_pool_test() override {
@@ -66,14 +66,14 @@ class actor_pool_test : public ::testing::Test {
     while (keeper_on_.run_all() + members_on_.run_all() > 0) {
     }
   }
-  // Time goes by, and the keeper does what it has to; the members do nothing.
+  // Time passes, and the keeper runs; the members do not.
   void pass(std::chrono::nanoseconds by, std::chrono::nanoseconds step = 10ms) {
     for (std::chrono::nanoseconds gone{0}; gone < by; gone += step) {
       time_.advance(step);
       keeper_on_.run_all();
     }
   }
-  // A pool with four members, which have done all they had.
+  // A pool with four members, which have handled all their messages.
   actor_pool<worker> grown() {
     actor_pool<worker> pool = make(usual());
     send(pool, 40);
@@ -90,7 +90,7 @@ class actor_pool_test : public ::testing::Test {
   actor_system system_{keeper_on_, with(time_)};
 };
 
-TEST_F(actor_pool_test, BeginsWithTheLeastAndGrowsByOneWhenQueuesAreLong) {
+TEST_F(actor_pool_test, StartsWithTheMinimumAndGrowsByOneWhenQueuesAreLong) {
   const auto pool = make(usual());
   EXPECT_EQ(pool.size(), 1U);
   send(pool, 3);
@@ -101,7 +101,7 @@ TEST_F(actor_pool_test, BeginsWithTheLeastAndGrowsByOneWhenQueuesAreLong) {
   EXPECT_EQ(pool.members()[1].name(), "pool/2");
 }
 
-TEST_F(actor_pool_test, DoesNotGrowAgainBeforeThePauseIsOver) {
+TEST_F(actor_pool_test, DoesNotGrowAgainBeforeThePauseHasPassed) {
   const auto pool = make(usual());
   send(pool, 20);
   EXPECT_EQ(pool.size(), 2U);
@@ -113,7 +113,7 @@ TEST_F(actor_pool_test, DoesNotGrowAgainBeforeThePauseIsOver) {
   EXPECT_EQ(pool.size(), 3U);
 }
 
-TEST_F(actor_pool_test, GoesOnGrowingWhileQueuesAreLongAlsoWhenNothingMoreComes) {
+TEST_F(actor_pool_test, KeepsGrowingWhileQueuesAreLongWithoutNewMessages) {
   const auto pool = make(usual());
   send(pool, 40);
   pass(20ms);
@@ -132,7 +132,7 @@ TEST_F(actor_pool_test, StopsGrowingWhenQueuesAreShortOnAverage) {
   EXPECT_EQ(pool.size(), 2U);
 }
 
-TEST_F(actor_pool_test, OneLongQueueAmongShortOnesIsNoReasonToGrow) {
+TEST_F(actor_pool_test, DoesNotGrowForOneLongQueueAmongShortOnes) {
   actor_pool_options o = usual();
   o.rule = routing::by_key;
   o.members_min = 2;
@@ -146,7 +146,7 @@ TEST_F(actor_pool_test, OneLongQueueAmongShortOnesIsNoReasonToGrow) {
   EXPECT_EQ(pool.size(), 3U);
 }
 
-TEST_F(actor_pool_test, ANewMemberTakesWhatComesNext) {
+TEST_F(actor_pool_test, AddedMembersTakeTheNextMessages) {
   const auto pool = make(usual());
   send(pool, 4);
   send(pool, 3);
@@ -169,7 +169,7 @@ TEST_F(actor_pool_test, ShrinksWhenMembersHaveDoneNothingForTheIdleTime) {
   EXPECT_EQ(done_.size(), 40U);
 }
 
-TEST_F(actor_pool_test, AMemberThatDidSomethingStays) {
+TEST_F(actor_pool_test, AMemberThatHandledAMessageStays) {
   const auto pool = grown();
   const auto third = pool.members()[2];
   for (int i = 0; i < 26; ++i) {
@@ -182,7 +182,7 @@ TEST_F(actor_pool_test, AMemberThatDidSomethingStays) {
   EXPECT_EQ(pool.members()[0], third);
 }
 
-TEST_F(actor_pool_test, AMemberThatIsStillAtItStays) {
+TEST_F(actor_pool_test, ABusyMemberStays) {
   actor_pool_options o = usual();
   o.rule = routing::round_robin;
   const auto pool = make(o);
@@ -190,11 +190,11 @@ TEST_F(actor_pool_test, AMemberThatIsStillAtItStays) {
   pass(50ms);
   const std::size_t most = pool.size();
   ASSERT_GT(most, 1U);
-  pass(3s, 50ms);  // none of them has come to what it has
+  pass(3s, 50ms);  // no member has begun its messages
   EXPECT_EQ(pool.size(), 4U);
 }
 
-TEST_F(actor_pool_test, ALoadThatComesAndGoesFasterThanTheIdleTimeLeavesTheNumberAlone) {
+TEST_F(actor_pool_test, ALoadThatChangesFasterThanTheIdleTimeKeepsTheNumber) {
   const auto pool = grown();
   for (int i = 0; i < 10; ++i) {
     send(pool, 16);
@@ -206,22 +206,22 @@ TEST_F(actor_pool_test, ALoadThatComesAndGoesFasterThanTheIdleTimeLeavesTheNumbe
   EXPECT_EQ(pool.stats().drained, 0U);
 }
 
-TEST_F(actor_pool_test, AMemberThatIsLetGoFinishesItsMailboxAndTakesNothingNew) {
+TEST_F(actor_pool_test, ARemovedMemberFinishesItsMailboxAndTakesNothingNew) {
   const auto pool = grown();
   const auto last = pool.members().back();
   pass(1300ms, 50ms);
   ASSERT_EQ(pool.size(), 1U);
   EXPECT_EQ(pool.stats().draining, 3U);
-  // Who has held on to it can still send, until it has heard.
+  // A sender that kept its ref can still send, until it is closed.
   ASSERT_TRUE(last.try_send(piece{1000}));
   run_all();
   EXPECT_EQ(done_.back(), 1000);
-  EXPECT_TRUE(last.is_over());
+  EXPECT_TRUE(last.is_terminated());
   EXPECT_EQ(pool.stats().draining, 0U);
   EXPECT_EQ(pool.stats().drained, 3U);
 }
 
-TEST_F(actor_pool_test, ThoseThatDrainCountAgainstTheMost) {
+TEST_F(actor_pool_test, DrainingMembersCountAgainstTheMaximum) {
   const auto pool = grown();
   pass(1300ms, 50ms);
   ASSERT_EQ(pool.size(), 1U);
@@ -234,7 +234,7 @@ TEST_F(actor_pool_test, ThoseThatDrainCountAgainstTheMost) {
   EXPECT_EQ(pool.size(), 4U);
 }
 
-TEST_F(actor_pool_test, ANewMemberHasNoNameOfOneThatDrains) {
+TEST_F(actor_pool_test, AnAddedMemberDoesNotGetTheNameOfADrainingOne) {
   actor_pool_options o = usual();
   o.members_max = 6;
   const auto pool = make(o);
@@ -243,7 +243,7 @@ TEST_F(actor_pool_test, ANewMemberHasNoNameOfOneThatDrains) {
   run_all();
   const auto before = pool.members();
   ASSERT_GT(before.size(), 2U);
-  pass(1300ms, 50ms);  // all but the first drain, and do not come to it
+  pass(1300ms, 50ms);  // all but the first begin to drain, and get no turn
   ASSERT_EQ(pool.size(), 1U);
   send(pool, 40);
   pass(100ms);
@@ -256,7 +256,7 @@ TEST_F(actor_pool_test, ANewMemberHasNoNameOfOneThatDrains) {
   }
 }
 
-TEST_F(actor_pool_test, HasNoTimerWhileItIsAtTheLeastAndIdle) {
+TEST_F(actor_pool_test, HasNoTimerWhileItIsAtTheMinimumAndIdle) {
   auto pool = make(usual());
   EXPECT_EQ(time_.pending(), 0U);
   send(pool, 40);
@@ -269,7 +269,7 @@ TEST_F(actor_pool_test, HasNoTimerWhileItIsAtTheLeastAndIdle) {
   EXPECT_EQ(time_.pending(), 0U);
 }
 
-TEST_F(actor_pool_test, AMemberThatEndedIsReplacedAtWhateverSizeItHas) {
+TEST_F(actor_pool_test, AMemberThatEndedIsReplacedAtAnySize) {
   const auto pool = grown();
   pool.members()[2].stop();
   run_all();

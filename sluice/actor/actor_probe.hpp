@@ -1,18 +1,17 @@
 #pragma once
 
-// Stands in for an actor in a test: takes the messages Ms, and the test says which it expects.
+// Stands in for an actor in a test: takes the messages Ms, and the test checks them with `expect`.
 //
-// Use it with `actor_test_kit`, where nothing runs but what the test lets run, or with real
-// threads.
+// Use it with `actor_test_kit`, which runs actors only when the test does so, or with real threads.
 //
-// Guarantees: messages are expected in the order in which they were begun. What was expected and
-// did not come is an actor_test_error that says what was expected, what came, and what waits behind
-// it; that message stays for the next expectation. With a kit, `expect` lets everything settle
-// first; a time that is given to it is virtual, and passes from timer to timer until the message is
-// there. With threads it waits, for 5 s if no time is given, and returns as soon as it is there. A
-// request that was expected is answered by `reply` or `fail`, the oldest first; one that is never
-// answered tells its asker so at the end of the probe. The test's thread alone calls it; its ref is
-// for everybody. The system must outlive it.
+// Guarantees: messages are expected in the order in which they were begun. An expectation that is
+// not met throws an actor_test_error with the expected type, the message that arrived instead, and
+// the messages behind it; that message stays for the next expectation. With a kit, `expect` first
+// runs all ready work; its time limit is virtual, and time advances from timer to timer until the
+// message arrives. With threads it waits, 5 s by default, and returns as soon as the message
+// arrives. `reply` and `fail` answer expected requests, the oldest first; a request without an
+// answer fails as unanswered at the end of the probe. Only the test's thread may call it; its ref
+// is for any thread. The system must outlive it.
 // Limits: each message type once.
 //
 //     actor_probe<opened, price> shop(kit);                 // struct price { using reply = int; }
@@ -50,10 +49,10 @@ namespace detail {
 template <class M>
 struct probed {
   M message;
-  responder<reply_of<M>> to;
+  responder<reply_of<M>> asker;
 };
 
-// What has come and was not expected yet, in order.
+// The messages that arrived and were not expected yet, in order.
 template <class... Ms>
 using probe_inbox = guarded<std::deque<std::variant<probed<Ms>...>>>;
 
@@ -65,8 +64,8 @@ class probe_actor : public actor<probe_actor<Ms...>, Ms...> {
   template <message M>
   requires(!request<M>) void on(M m) { keep(probed<M>{std::move(m), {}}); }
   template <request M>
-  void on(M m, responder<reply_of<M>> to) {
-    keep(probed<M>{std::move(m), std::move(to)});
+  void on(M m, responder<reply_of<M>> asker) {
+    keep(probed<M>{std::move(m), std::move(asker)});
   }
 
  private:
@@ -109,7 +108,7 @@ class actor_probe {
 
   const sluice::ref<actor_type>& ref() const noexcept { return ref_; }
 
-  // The next message, which must be an M.
+  // Returns the next message, which must be an M.
   template <class M>
   M expect(std::optional<std::chrono::nanoseconds> within = {}) {
     static_assert(messages<Ms...>::template contains<M>, "this probe does not take such a message");
@@ -121,16 +120,16 @@ class actor_probe {
     auto* const first = std::get_if<detail::probed<M>>(&all->front());
     if (first == nullptr) throw actor_test_error(expected<M>() + what_came(*all));
     M m = std::move(first->message);
-    if constexpr (request<M>) open_of<M>().push_back(std::move(first->to));
+    if constexpr (request<M>) open_of<M>().push_back(std::move(first->asker));
     all->pop_front();
     return m;
   }
-  // These, one after the other; each has that time.
+  // Expects these messages one after the other, each within `within`.
   template <class... Wanted>
   std::tuple<Wanted...> expect_in_order(std::optional<std::chrono::nanoseconds> within = {}) {
     return std::tuple<Wanted...>{expect<Wanted>(within)...};
   }
-  // With threads it only looks, unless a time is given.
+  // With threads it does not wait, unless `during` is given.
   void expect_no_message(std::chrono::nanoseconds during = {}) {
     if (!wait(during)) return;
     const auto all = inbox_->lock();
@@ -139,7 +138,7 @@ class actor_probe {
                            what_came(*all));
   }
 
-  // Answers the oldest M that was expected and has no answer.
+  // Replies to the oldest expected M that has no reply.
   template <request M, class... Value>
   void reply(Value&&... value) {
     take_open<M>().reply(std::forward<Value>(value)...);
@@ -151,7 +150,7 @@ class actor_probe {
     settle();
   }
 
-  // Messages that came and were not expected.
+  // Returns the number of messages that arrived and were not expected.
   std::size_t waiting() const {
     return inbox_->with([](const auto& all) { return all.size(); });
   }
@@ -164,7 +163,7 @@ class actor_probe {
   using responders = std::deque<responder<reply_of<M>>>;
   template <class M>
   struct open_requests {
-    responders<M> those;
+    responders<M> askers;
   };
 
   static actor_options options_for(const std::string& name) {
@@ -174,7 +173,7 @@ class actor_probe {
   }
   template <class M>
   responders<M>& open_of() {
-    return std::get<open_requests<M>>(open_).those;
+    return std::get<open_requests<M>>(open_).askers;
   }
   template <class M>
   responder<reply_of<M>> take_open() {
@@ -183,9 +182,9 @@ class actor_probe {
       throw actor_test_error("probe " + name_ + " has no " + name_of<M>() +
                              " to answer: expect it first");
     }
-    responder<reply_of<M>> to = std::move(all.front());
+    responder<reply_of<M>> asker = std::move(all.front());
     all.pop_front();
-    return to;
+    return asker;
   }
 
   std::chrono::nanoseconds usual() const noexcept {
@@ -194,11 +193,10 @@ class actor_probe {
   void settle() {
     if (kit_ != nullptr) (void)kit_->settle();
   }
-  // True: there is a message.
+  // Returns true if there is a message.
   bool wait(std::chrono::nanoseconds time) {
     if (kit_ != nullptr) return kit_->advance_until(time, [this] { return waiting() > 0; });
-    return static_cast<bool>(
-        inbox_->try_lock_when_for(time, [](const auto& all) { return !all.empty(); }));
+    return static_cast<bool>(inbox_->lock_when([](const auto& all) { return !all.empty(); }, time));
   }
 
   template <class M>

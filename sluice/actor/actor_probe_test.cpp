@@ -23,20 +23,20 @@ struct price {
 };
 struct ring_after {
   std::chrono::nanoseconds wait;
-  recipient<pong> whom;
+  recipient<pong> target;
 };
 struct rung {};
 
 class bell : public actor<bell, ring_after, rung> {
  public:
   void on(ring_after m) {
-    whom_ = m.whom;
+    receiver_ = m.target;
     send_after(m.wait, rung{});
   }
-  void on(rung) { (void)whom_.send(pong{}); }
+  void on(rung) { (void)receiver_.send(pong{}); }
 
  private:
-  recipient<pong> whom_;
+  recipient<pong> receiver_;
 };
 
 struct spin {};
@@ -59,7 +59,7 @@ std::string error_of(F f) {
   return "nothing was thrown";
 }
 
-TEST(actor_probe_test, ExpectsWhatCameInOrder) {
+TEST(actor_probe_test, ExpectsMessagesInOrder) {
   actor_test_kit kit;
   actor_probe<ping, pong> p(kit);
   ASSERT_TRUE(p.ref().send(ping{1}));
@@ -71,7 +71,7 @@ TEST(actor_probe_test, ExpectsWhatCameInOrder) {
   p.expect_no_message();
 }
 
-TEST(actor_probe_test, SaysWhatCameInsteadAndWhatWaitsBehindIt) {
+TEST(actor_probe_test, NamesTheMessageThatArrivedInsteadAndTheOnesBehindIt) {
   actor_test_kit kit;
   actor_probe<ping, pong> p(kit, "till");
   EXPECT_EQ(error_of([&] { p.expect<pong>(); }), "probe till expected pong, and nothing came");
@@ -97,7 +97,7 @@ TEST(actor_probe_test, VirtualTimePassesOnlyAsFarAsItMust) {
   EXPECT_EQ(kit.time().now() - start, 250ms);
 }
 
-TEST(actor_probe_test, AnswersTheRequestsItExpected) {
+TEST(actor_probe_test, RepliesToExpectedRequests) {
   actor_test_kit kit;
   actor_probe<price> shop(kit);
   EXPECT_NE(error_of([&] { shop.reply<price>(1); }).find("expect it first"), std::string::npos);
@@ -125,7 +125,7 @@ TEST(actor_probe_test, WorksWithRealThreads) {
             std::string::npos);
 }
 
-TEST(actor_test_kit_test, SaysWhenActorsDoNotSettle) {
+TEST(actor_test_kit_test, ThrowsIfActorsDoNotSettle) {
   actor_test_kit kit;
   const auto s = kit.spawn_with<spinner>({.per_turn = 1});
   ASSERT_TRUE(s.send(spin{}));
@@ -133,7 +133,7 @@ TEST(actor_test_kit_test, SaysWhenActorsDoNotSettle) {
   s.stop();
 }
 
-TEST(actor_test_kit_test, KeepsWhatActorsFailedWith) {
+TEST(actor_test_kit_test, RecordsTheFailuresOfActors) {
   actor_test_kit kit;
   const auto f = kit.spawn_with<faller>({.name = "clumsy"});
   ASSERT_TRUE(f.send(ping{1}));

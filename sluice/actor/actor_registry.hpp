@@ -1,19 +1,20 @@
 #pragma once
 
-// Finds actors by name: who starts first need not be handed to who starts last.
+// Looks actors up by name, so that refs need not be passed around in start-up order.
 //
-// Use it for the few actors that a whole program knows: "log", "accounts". Hand refs around where
-// that is easy; use keyed actors for entities of which there is one for each key.
+// Use it for the few actors that a whole program knows: "log", "accounts". Pass refs where that is
+// easy; use keyed actors for entities of which there is one for each key.
 //
-// Guarantees: any thread may call anything. A name belongs to one actor at a time, an actor may
-// have several names. `register_as` refuses a name that is taken, and an actor that has ended. An
-// entry vanishes when its actor has ended; a restart leaves it. `find<A>` gives an empty ref when
-// there is no such name, or when it is not that of an A. `wait_for<A>` waits until the name is that
-// of an A: ok with the ref, timed_out, stopped. Those who wait for a name all get it, in the order
-// in which they came; what they got may have ended since. Where you resume: a coroutine on its
-// executor, else on the thread that registers. A registry may go before its actors; nobody may wait
-// in it then. Cost: a lock and a lookup; an entry is three allocations, and one watcher at each
-// actor. It keeps some memory of an actor (as a ref does), not its state.
+// Guarantees: any thread may call anything. A name belongs to one actor at a time; an actor may
+// have several names. `register_as` refuses a name that is taken, and an actor that has ended. The
+// end of an actor removes its entries; a restart does not. `find<A>` returns an empty ref if the
+// name does not exist or belongs to an actor of another type. `wait_for<A>` blocks until the name
+// belongs to an A and returns the ref, or timed_out or stopped. All waiters for a name get the ref,
+// in the order of their calls; the actor may have ended since. Where you resume: a coroutine on its
+// executor; without one, on the registering thread. A registry may be destroyed before its actors,
+// but not while it has waiters.
+// Cost: a lock and a lookup; an entry is three allocations, and one watcher at the actor. An entry
+// keeps some memory of the actor (as a ref does), not its state.
 //
 //     actor_registry names;
 //     if (names.register_as("log", log) != registration::done) complain();
@@ -39,8 +40,8 @@ namespace sluice {
 
 enum class [[nodiscard]] registration : std::uint8_t{
     done,
-    name_taken,   // by another actor, or by this one
-    actor_ended,  // it has no use for a name
+    name_taken,  // by another actor or by the same one
+    actor_ended,
 };
 
 constexpr std::string_view to_string(registration r) noexcept {
@@ -61,24 +62,26 @@ class actor_registry {
 
  public:
   actor_registry() : names_(std::make_shared<detail::named_cells>()) {}
-  explicit actor_registry(named as) : actor_registry() { watch::set_name(names_.get(), as.name()); }
+  explicit actor_registry(named as) : actor_registry() {
+    wait_report::set_name(names_.get(), as.name());
+  }
   actor_registry(const actor_registry&) = delete;
   actor_registry& operator=(const actor_registry&) = delete;
   ~actor_registry() {
-    check(waiting() == 0, "sluice::actor_registry", "nobody who waits for a name at its end");
+    check(waiting() == 0, "sluice::actor_registry", "no waiters at its destruction");
   }
 
   template <class A>
-  registration register_as(std::string name, const ref<A>& who) {
-    if (who.is_over()) return registration::actor_ended;
-    return names_->add(std::move(name), detail::cell_ptr(&who.cell_of()), detail::mark_of<A>())
+  registration register_as(std::string name, const ref<A>& actor) {
+    if (actor.is_terminated()) return registration::actor_ended;
+    return names_->add(std::move(name), detail::cell_ptr(&actor.cell_of()), detail::mark_of<A>())
                ? registration::done
                : registration::name_taken;
   }
-  // False: it is not the name of this actor.
+  // Returns false if the name does not belong to this actor.
   template <class A>
-  bool unregister(std::string_view name, const ref<A>& who) {
-    return names_->remove(name, who.cell_of());
+  bool unregister(std::string_view name, const ref<A>& actor) {
+    return names_->remove(name, actor.cell_of());
   }
 
   template <class A>
@@ -95,10 +98,10 @@ class actor_registry {
     return awaitable<wait_op<A>>(std::move(limits), *names_, std::move(name));
   }
 
-  // In alphabetical order.
+  // Returns the names in alphabetical order.
   std::vector<std::string> names() const { return names_->names(); }
   std::size_t size() const noexcept { return names_->size(); }
-  // How many wait for names right now.
+  // Returns the number of waiters.
   std::size_t waiting() const noexcept { return names_->waiting(); }
 
  private:

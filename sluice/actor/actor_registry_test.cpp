@@ -54,7 +54,7 @@ class actor_registry_test : public ::testing::Test {
   actor_registry names_;
 };
 
-TEST_F(actor_registry_test, FindsByNameWhatWasRegistered) {
+TEST_F(actor_registry_test, FindsARegisteredActorByName) {
   const auto log = system_.spawn<logger>();
   EXPECT_FALSE(names_.find<logger>("log"));
   EXPECT_EQ(names_.register_as("log", log), registration::done);
@@ -88,7 +88,7 @@ TEST_F(actor_registry_test, AnActorMayHaveSeveralNames) {
   EXPECT_EQ(names_.size(), 0U);
 }
 
-TEST_F(actor_registry_test, AnEntryVanishesWhenItsActorEndsAndTheNameIsFreeAgain) {
+TEST_F(actor_registry_test, TheEndOfAnActorRemovesItsEntryAndFreesTheName) {
   const auto log = system_.spawn<logger>();
   ASSERT_EQ(names_.register_as("log", log), registration::done);
   log.stop();
@@ -100,7 +100,7 @@ TEST_F(actor_registry_test, AnEntryVanishesWhenItsActorEndsAndTheNameIsFreeAgain
   EXPECT_EQ(names_.find<logger>("log"), next);
 }
 
-TEST_F(actor_registry_test, ARestartLeavesTheEntry) {
+TEST_F(actor_registry_test, ARestartKeepsTheEntry) {
   const auto log = system_.spawn<logger>();
   ASSERT_EQ(names_.register_as("log", log), registration::done);
   ASSERT_TRUE(log.try_send(fall{}));
@@ -117,7 +117,7 @@ TEST_F(actor_registry_test, RefusesAnActorThatHasEnded) {
   EXPECT_EQ(names_.size(), 0U);
 }
 
-TEST_F(actor_registry_test, OnlyItsOwnNameIsTakenBack) {
+TEST_F(actor_registry_test, OnlyItsOwnNameIsUnregistered) {
   const auto log = system_.spawn<logger>();
   const auto late = system_.spawn<logger>();
   ASSERT_EQ(names_.register_as("log", log), registration::done);
@@ -131,7 +131,7 @@ TEST_F(actor_registry_test, OnlyItsOwnNameIsTakenBack) {
   EXPECT_EQ(names_.find<logger>("log"), late);
 }
 
-TEST_F(actor_registry_test, MayGoBeforeItsActors) {
+TEST_F(actor_registry_test, MayBeDestroyedBeforeItsActors) {
   const auto log = system_.spawn<logger>();
   {
     actor_registry brief;
@@ -139,10 +139,10 @@ TEST_F(actor_registry_test, MayGoBeforeItsActors) {
   }
   log.stop();
   on_.run_all();
-  EXPECT_TRUE(log.is_over());
+  EXPECT_TRUE(log.is_terminated());
 }
 
-TEST_F(actor_registry_test, WaitingForANameThatIsThereDoesNotWait) {
+TEST_F(actor_registry_test, WaitForAnExistingNameReturnsAtOnce) {
   const auto log = system_.spawn<logger>();
   ASSERT_EQ(names_.register_as("log", log), registration::done);
   const auto found = names_.wait_for<logger>("log");
@@ -160,7 +160,7 @@ TEST_F(actor_registry_test, AWaitEndsAtItsDeadlineAndWhenItIsStopped) {
   EXPECT_EQ(names_.waiting(), 0U);
 }
 
-TEST_F(actor_registry_test, EverybodyWhoWaitsForTheNameGetsIt) {
+TEST_F(actor_registry_test, EveryWaiterForANameGetsIt) {
   std::optional<outcome<ref<logger>>> first;
   std::optional<outcome<ref<logger>>> second;
   outcome<ref<logger>> blocking = status::empty;
@@ -193,7 +193,7 @@ TEST_F(actor_registry_test, EverybodyWhoWaitsForTheNameGetsIt) {
   EXPECT_EQ(wrong_type.status(), status::timed_out);
 }
 
-TEST_F(actor_registry_test, AWaitThatWasStoppedLeavesTheOthersWaiting) {
+TEST_F(actor_registry_test, AStoppedWaitDoesNotAffectTheOthers) {
   std::stop_source stop;
   outcome<ref<logger>> stopped = status::empty;
   outcome<ref<logger>> served = status::empty;
@@ -210,9 +210,9 @@ TEST_F(actor_registry_test, AWaitThatWasStoppedLeavesTheOthersWaiting) {
   EXPECT_EQ(*served, log);
 }
 
-// Each name is taken over and over by actors that end at once; whoever finds one finds its own
-// kind.
-TEST(actor_registry_stress, NamesComeAndGoUnderManyThreads) {
+// Each name is taken over and over by actors that end at once; `find` only returns actors of the
+// requested type.
+TEST(actor_registry_stress, NamesAreAddedAndRemovedByManyThreads) {
   constexpr int rounds = 300;
   constexpr int kinds = 3;
   work_stealing_pool pool({.threads = 2});

@@ -1,32 +1,32 @@
 #pragma once
 
-// Several actors of one kind behind one address: who sends does not know which of them takes it.
+// Several actors of one kind behind one address: the sender does not know which of them takes the
+// message.
 //
-// Use it when one actor is not fast enough for what it is sent, or when several hold a part of the
-// state each. Prefer `actor_pool` when their number is to follow the load, a `router` (executor/)
-// when the work needs no actor's life, `event_bus` when receivers are of many kinds.
+// Use it if one actor is too slow, or if each of several actors has a part of the state. Prefer
+// `actor_pool` if the number must follow the load, a `router` (executor/) if the work needs no
+// actors, `event_bus` if the receivers are of many kinds.
 //
 // A router spawns its members, and is their address: cheap to copy, with the calls of a ref.
-// `rule` says to whom a message goes:
-//   round_robin    each in its turn, passing over those whose mailbox is full
-//   least_loaded   the one with the least queued and begun; of equals the one with the lowest slot
-//   by_key         the one that owns `m.key()`: an integer, an enumerator or whatever std::hash
-//                  takes; a message type without key() goes to each in turn. Of k members, one that
-//                  joins takes about every (k+1)th key, one that leaves gives away only its own
-// `broadcast` gives a copy to each, `ask_first` asks all and takes the first answer.
+// `rule` selects the receiver of a message:
+//   round_robin    each in its turn, skipping members whose mailbox is full
+//   least_loaded   the member with the fewest queued and begun messages; on a tie the lowest slot
+//   by_key         the owner of `m.key()`: an integer, an enumerator or any type with std::hash; a
+//                  message type without key() goes round robin. Of k members, a new one takes about
+//                  every (k+1)th key, and one that leaves gives away only its own keys
+// `broadcast` sends a copy to each, `ask_first` asks all and takes the first reply.
 // Guarantees: any thread may call anything. Messages from one sender to the same member are begun
-// in their order; by key that holds for a key while members do not change. The sender hears what a
-// ref says. Full is when the mailboxes of all are (by key: the owner's); then `send` waits at the
-// one whose turn it was. A mailbox that drops does so only when all are full.
-// A member that ended is passed over, and replaced by one of the same slot, which has the same
-// keys; no more often than `supervise` allows restarts, and a bit later beyond that. Meanwhile its
-// keys go to others. With nobody there `send` waits, `try_send` says full. What was in the mailbox
-// of one that ended is lost as it is with any actor. One that fails is dealt with as `supervise`
-// says, and keeps its mailbox if that restarts it.
-// `stop` and `close` end all; so does the end of its parent. Dropping the router ends nobody.
-// If the constructor of a member throws when the router is made, that throws; later, the group
-// fails, and its parent decides.
-// Cost: a send is that of a ref and two atomic adds; least_loaded and by_key look at every member.
+// in their order; by key, that holds for a key while the members do not change. The sender gets the
+// same status as from a ref. Full means that all mailboxes are full (by key: the owner's); `send`
+// then waits at the member whose turn it was. A mailbox that drops does so only if all are full. A
+// member that ended is skipped, and replaced by one with the same slot and keys, as often as
+// `supervise` allows restarts; beyond that, later. Until then its keys go to other members. Without
+// members `send` waits and `try_send` returns full. The mailbox of an ended member is lost, as with
+// any actor. For a member that fails, `supervise` decides; a restart keeps the mailbox. `stop` and
+// `close` end all members, as does the end of the parent. Dropping the router ends none. If a
+// member's constructor throws while the router is constructed, that throws; later, the group fails,
+// and its parent decides.
+// Cost: a send is that of a ref and two atomic adds; least_loaded and by_key read every member.
 //
 //     actor_router<resizer> desk(system, {.rule = routing::least_loaded, .members = 4}, "/tmp");
 //     (void)desk.send(resize{picture, 640});
@@ -44,8 +44,8 @@ struct actor_router_options {
   routing rule = routing::round_robin;
   std::size_t members = 4;
   std::string name = "router";
-  actor_options member{};   // of each; its name is followed by its slot
-  supervision supervise{};  // what becomes of a member that fails
+  actor_options member{};   // of each member; the slot is appended to the name
+  supervision supervise{};  // decides about members that fail
 };
 
 template <class A>
@@ -53,8 +53,8 @@ class actor_router : public detail::routed_calls<A> {
  public:
   using options = actor_router_options;
 
-  // Members are made from copies of the arguments. At the top of the tree; or, in a handler or
-  // constructor of `parent` and nowhere else, as a part of that.
+  // Members are constructed from copies of the arguments. The router is at the top of the tree, or,
+  // only in a handler or constructor of `parent`, below `parent`.
   template <class... Args>
   explicit actor_router(actor_system& system, options o, Args&&... args)
       : detail::routed_calls<A>(system.root(), group(std::move(o)), std::forward<Args>(args)...) {}
@@ -63,10 +63,11 @@ class actor_router : public detail::routed_calls<A> {
       : detail::routed_calls<A>(detail::routed_calls<A>::own_turn_of(parent), group(std::move(o)),
                                 std::forward<Args>(args)...) {}
 
-  // Soon after there are so many. Those that are too many finish their mailbox and end.
+  // Changes the number of members, soon after the call. Surplus members finish their mailbox and
+  // end.
   void resize(std::size_t members) const {
-    check(members > 0, "sluice::actor_router", "one member at least");
-    detail::member_keeper::tell_resize(this->keeper(), members);
+    check(members > 0, "sluice::actor_router", "at least one member");
+    detail::member_keeper::request_resize(this->keeper(), members);
   }
 
  private:

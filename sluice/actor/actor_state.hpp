@@ -1,6 +1,6 @@
 #pragma once
 
-// Where an actor is in its life, as others see it.
+// The stage of an actor's life, as seen by other parties.
 
 #include <cstdint>
 #include <string_view>
@@ -8,11 +8,11 @@
 namespace sluice {
 
 enum class actor_state : std::uint8_t {
-  running,     // also one that has failed, while its parent has not decided
-  closing,     // takes no messages any more, and handles those that it has
-  restarting,  // its state ends, is gone, waits to be made anew, or is just made; messages gather
-  stopping,    // ends, with all below it
-  over,        // is no more
+  running,     // also after a failure, until its parent has decided
+  closing,     // accepts no messages, and handles the queued ones
+  restarting,  // its state is being destroyed and constructed, or waits for that; messages gather
+  stopping,    // ends, with all actors below it
+  terminated,
 };
 
 constexpr std::string_view to_string(actor_state s) noexcept {
@@ -25,8 +25,8 @@ constexpr std::string_view to_string(actor_state s) noexcept {
       return "restarting";
     case actor_state::stopping:
       return "stopping";
-    case actor_state::over:
-      return "over";
+    case actor_state::terminated:
+      return "terminated";
   }
   return "unknown";
 }

@@ -1,18 +1,17 @@
 #pragma once
 
-// The actors of a program, or of a part of it: spawns the first of them, runs them all on one
+// The actors of a program, or of a part of it: spawns the first actors, runs all of them on one
 // executor, and ends them in order.
 //
-// Guarantees: any thread may call anything, but its own actors must not wait for its end.
-// The actors that it spawns itself are the top of the tree: `options::top` says what becomes of
-// those that fail, and one for which that says escalate is stopped.
-// Three ways to shut down. `close`: every actor ends when its mailbox is empty, children before
-// parents, the youngest first. `stop`: each ends after the message that it is on, in the same
-// order; what is left in mailboxes becomes dead letters. `shutdown_within`: closes, and stops at
-// the limit (of one actor and those below it: ref.hpp). After that `spawn` gives refs to actors
-// that are over. The destructor stops, and waits; an actor that does not come to the end of its
-// handler makes it wait for ever. The executor must outlive the system, which its destructor
-// checks, and must still be run.
+// Guarantees: any thread may call anything, but its own actors must not wait for its end. The
+// actors that the system spawns are the top of the tree. If such an actor fails, `options::top`
+// decides; escalate stops it. There are three ways to shut down. `close`: every actor ends when its
+// mailbox is empty, children before parents, youngest first. `stop`: each ends after its current
+// message, in the same order; messages left in mailboxes become dead letters. `shutdown`:
+// closes, and stops at the limit (for one actor and those below it: ref.hpp). Later calls of
+// `spawn` return refs to terminated actors. The destructor stops, and waits for the end; a handler
+// that never ends blocks it for ever. The executor must outlive the system, which its destructor
+// checks, and must still be running.
 //
 //     work_stealing_pool pool;
 //     actor_system system(pool);
@@ -56,7 +55,8 @@ class actor_system {
   actor_system& operator=(const actor_system&) = delete;
   ~actor_system();
 
-  // Made from copies of the arguments, also when it is made anew. Throws what its constructor does.
+  // Constructs the actor from copies of the arguments, also at each restart. Throws the exception
+  // of its constructor.
   template <class A, class... Args>
   ref<A> spawn(Args&&... args) {
     return ref<A>(
@@ -69,14 +69,14 @@ class actor_system {
                                         detail::from_arguments<A, std::decay_t<Args>...>(
                                             std::in_place, std::forward<Args>(args)...)));
   }
-  // Made by a function that returns one, called anew for each restart.
+  // Constructs the actor by `make`, which is called again for each restart.
   template <class A, class Make>
   ref<A> spawn_from(const actor_options& o, Make make) {
     return ref<A>(detail::spawn_cell<A>(core_.root(), o, std::move(make)));
   }
 
-  // The one actor of its type for this key, whether it is in memory or not: where there is a
-  // keyed_actors<A> for this system (keyed_actors.hpp, which must be included).
+  // Returns the address of the actor for this key, whether it is in memory or not. Requires a
+  // keyed_actors<A> in this system (keyed_actors.hpp, which must be included).
   template <class A>
   keyed_ref<A> of(std::string_view key) {
     return detail::keyed_ref_in<A>(core_, key);
@@ -84,16 +84,16 @@ class actor_system {
 
   void close() noexcept;
   void stop() noexcept;
-  // ok: all ended in time, each with an empty mailbox. timed_out, stopped: they were told to stop
-  // then. It does not wait for that: one that is stuck in its handler holds up `join`, and the
-  // destructor.
-  status shutdown_within(const wait_limits& limits);
-  // Waits until every actor has ended. ok, timed_out, stopped.
+  // Returns ok if all actors ended in time, each with an empty mailbox. Otherwise requests a stop
+  // and returns timed_out or stopped without waiting for the end: an actor that is stuck in its
+  // handler blocks `join` and the destructor.
+  status shutdown(const wait_limits& limits);
+  // Blocks until every actor has ended. Returns ok, timed_out or stopped.
   status join(const wait_limits& limits = {});
   auto async_join(wait_limits limits = {}) { return core_.ended().async_wait(std::move(limits)); }
 
-  // The actors that it has spawned itself and that live, the eldest first, no more than `limit`
-  // (actor_child.hpp). Those of routers, pools and keyed actors are below actors of their own.
+  // Returns the live actors that the system has spawned, the eldest first, at most `limit`
+  // (actor_child.hpp). Members of routers and pools, and keyed actors, are below internal actors.
   std::vector<actor_child> children(std::size_t limit = 1000) const {
     return detail::children_of(core_.root(), limit);
   }
@@ -102,14 +102,14 @@ class actor_system {
   stats_type stats() const noexcept { return core_.stats(); }
   clock& time() const noexcept { return core_.clock(); }
   executor& runs_on() const noexcept { return core_.on(); }
-  // For the library: the parent of those that it spawns itself, and what all of them share.
+  // For the library: the root of the tree, and the state that all actors share.
   detail::cell& root() const noexcept { return core_.root(); }
   detail::system_core& core() noexcept { return core_; }
   const detail::system_core& core() const noexcept { return core_; }
 
  private:
   const executor_use use_;
-  detail::system_core& core_;  // refs of its actors may keep it for longer
+  detail::system_core& core_;  // may be kept longer by refs of its actors
 };
 
 }  // namespace sluice

@@ -1,6 +1,6 @@
 #pragma once
 
-// How a system of actors is made, and what it tells.
+// The options of a system of actors, its reports, and its counters.
 
 #include <cstdint>
 #include <exception>
@@ -14,56 +14,56 @@
 
 namespace sluice {
 
-// A message that nobody handled. What it refers to is there during the call.
+// A message that was not handled. Its views are valid during the call.
 struct dead_letter {
-  actor_id to = 0;
-  std::string_view name{};     // of the actor that it was sent to
-  std::string_view path{};     // the same with those of its parents: "/lobby/garden/anna"
-  std::string_view type{};     // of that actor
+  actor_id receiver = 0;
+  std::string_view name{};     // of the receiver
+  std::string_view path{};     // the name with those of its parents: "/lobby/garden/anna"
+  std::string_view type{};     // of the receiver
   std::string_view message{};  // the type of the message
-  bool is_request = false;     // somebody waits for an answer, and hears actor_error
-  // The actor that sent it. 0: none of this system did, or it is not known, as of what was stashed.
+  bool is_request = false;     // its asker gets actor_error
+  // The sender; 0 if it is no actor of this system, or unknown, as for a stashed message.
   actor_id from = 0;
   loss why = loss::ended;
 };
 
-// An answer that came when who asked had given up: the deadline of the ask had passed, or its
-// stop_token had asked. What it refers to is there during the call.
+// A reply that arrived after the asker had given up: at its deadline or at a stop request. Its
+// views are valid during the call.
 struct late_reply {
   actor_id asked = 0;
-  std::string_view name{};     // of the actor that was asked, or of its router or pool
-  std::string_view type{};     // of that actor
+  std::string_view name{};     // of the asked actor, or of its router or pool
+  std::string_view type{};     // of the asked actor
   std::string_view message{};  // the type of the request
-  actor_id asker = 0;          // 0: no actor
+  actor_id asker = 0;          // 0 if it is no actor
 };
 
-// An actor's handler or constructor has thrown, and this was decided.
+// An exception of an actor's handler or constructor, and the decision of its parent.
 struct actor_failure {
-  actor_id who = 0;
+  actor_id id = 0;
   std::string_view name{};
   std::exception_ptr error{};
-  directive what = directive::restart;
+  directive action = directive::restart;
 };
 
 struct actor_system_options {
   std::string name = "actors";
   clock* time = nullptr;  // for timers and restarts; null: the real clock
-  supervision top{};      // of the actors that the system itself spawns
-  // Called by many threads, in the middle of things: they must not wait. An exception that leaves
-  // one is written to standard error (docs/concepts/errors.md).
+  supervision top{};      // of the actors that the system spawns
+  // Called by many threads, in the middle of operations: they must not wait. An exception that
+  // leaves one of them is written to standard error (docs/concepts/errors.md).
   std::function<void(const dead_letter&)> on_dead_letter{};
   std::function<void(const late_reply&)> on_late_reply{};
-  std::function<void(const actor_failure&)> on_failure{};  // empty: says so on standard error
+  std::function<void(const actor_failure&)> on_failure{};  // empty: standard error
   actor_observer* observer = nullptr;
 };
 
 struct actor_system_stats {
   std::uint64_t spawned = 0;
   std::uint64_t live = 0;
-  std::uint64_t dead_letters = 0;  // all messages that were sent and not handled; of those
-  std::uint64_t dropped = 0;       // were dropped by full mailboxes
-  // To asks with limits; their messages were handled. Of an ask_first those that came after its
-  // limits, not after its first answer. One that comes while the ask is just ending may be missed.
+  std::uint64_t dead_letters = 0;  // messages that were sent and not handled, including `dropped`
+  std::uint64_t dropped = 0;       // messages dropped by full mailboxes
+  // Late replies to asks with limits; the requests were handled. For ask_first: replies after its
+  // limits, not after its first reply. A reply at the moment at which the ask ends may be missed.
   std::uint64_t late_replies = 0;
   std::uint64_t failures = 0;
   std::uint64_t restarts = 0;

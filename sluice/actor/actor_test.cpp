@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "sluice/actor/actor_system.hpp"
-#include "sluice/actor/letting_others_in.hpp"
+#include "sluice/actor/reentrant.hpp"
 #include "sluice/executor/manual_executor.hpp"
 #include "sluice/executor/work_stealing_pool.hpp"
 #include "sluice/future/timers.hpp"
@@ -39,7 +39,7 @@ actor_system_options quiet() {
   return o;
 }
 
-TEST(actor_test, HandlesItsMessagesInOrderAndAnswers) {
+TEST(actor_test, HandlesItsMessagesInOrderAndReplies) {
   work_stealing_pool pool({.threads = 2});
   actor_system system(pool);
   const ref<counter> c = system.spawn<counter>();
@@ -47,7 +47,7 @@ TEST(actor_test, HandlesItsMessagesInOrderAndAnswers) {
   EXPECT_EQ(c.ask(total{}).get(), 500'500);
 }
 
-TEST(actor_test, AFailureMakesItAnewAndItsRefsStay) {
+TEST(actor_test, AFailureRestartsItAndItsRefsStay) {
   work_stealing_pool pool({.threads = 2});
   actor_system system(pool, quiet());
   const ref<counter> c = system.spawn<counter>();
@@ -70,12 +70,12 @@ TEST(actor_test, ARefOutlivesItsActor) {
     (void)c.ask(total{}).get();
     FAIL();
   } catch (const actor_error& e) {
-    EXPECT_EQ(e.why(), actor_error::gone);
+    EXPECT_EQ(e.why(), actor_error::terminated);
   }
 }
 
 TEST(actor_test, IsSmall) {
-  EXPECT_LE(sizeof(detail::made_cell<counter, detail::from_arguments<counter>>), 272U);
+  EXPECT_LE(sizeof(detail::spawned_cell<counter, detail::from_arguments<counter>>), 272U);
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 #pragma once
 
-// What a test of actors expected and did not get: thrown by `actor_probe` and `actor_test_kit`, so
-// that they need no test framework and every one of them shows the text.
+// A failed expectation of a test of actors, thrown by `actor_probe` and `actor_test_kit`: they need
+// no test framework, and every framework shows the text.
 
 #include <stdexcept>
 

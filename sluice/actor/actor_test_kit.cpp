@@ -21,7 +21,7 @@ actor_system_options actor_test_kit::prepared(actor_system_options o) {
 
 actor_test_kit::~actor_test_kit() {
   system_.stop();
-  // An actor on another executor may be the last to end: then there is nothing to run for a moment.
+  // An actor on another executor may be the last to end: then this executor is idle for a moment.
   while (system_.join(deadline::after(std::chrono::nanoseconds(0))) != status::ok) {
     (void)on_.run_next(deadline::after(std::chrono::milliseconds(1)));
   }
@@ -32,7 +32,7 @@ std::size_t actor_test_kit::settle() {
   const std::size_t ran = on_.run_some(settle_max);
   if (ran == settle_max && on_.pending() > 0) {
     throw actor_test_error("the actors do not settle: they have run " + std::to_string(settle_max) +
-                           " turns, and want more");
+                           " turns, and more are ready");
   }
   return ran;
 }

@@ -1,18 +1,17 @@
 #pragma once
 
-// Actors in a test that goes the same way every time: they run when the test says so, on its own
-// thread, and time stands still until the test moves it.
+// Runs actors deterministically in a test: only when the test runs them, on its own thread, and in
+// virtual time.
 //
-// Use it with `actor_probe` for what actors do and in which order. Prefer a real pool, and the same
-// probe, for what threads do to each other.
+// Use it with `actor_probe` to check which messages actors send, and in which order. Prefer a real
+// pool, and the same probe, for interactions of threads.
 //
-// Guarantees: `settle` runs all that is ready, and all that this makes ready, and returns how much
-// that was; if there is no end to it, it throws actor_test_error. `advance` moves time on and
-// settles at every timer on the way, so that each handler sees the time at which it was due. What
-// actors fail with is kept in `failures`, unless the options say where it goes. At its destruction
-// the actors are stopped and run to their end.
-// The test's thread alone calls it. An actor with a thread of its own does not belong here: nothing
-// waits for it.
+// Guarantees: `settle` runs all ready work, and the work that this makes ready, and returns its
+// amount; if that does not end, it throws actor_test_error. `advance` moves time forward and
+// settles at every timer on the way, so that each handler sees the time at which it was due.
+// Failures of actors are recorded in `failures`, unless options::on_failure is set. The destructor
+// stops the actors and runs them to their end.
+// Only the test's thread may call it. It does not wait for an actor with a thread of its own.
 //
 //     actor_test_kit kit;
 //     auto door = kit.spawn<door_actor>(5s);
@@ -39,10 +38,10 @@ namespace sluice {
 
 class actor_test_kit {
  public:
-  // More than that in one `settle` is no end.
+  // A `settle` that runs more work than this is endless.
   static constexpr std::size_t settle_max = 1'000'000;
 
-  // options::time is the kit's.
+  // Replaces options::time by its own clock.
   explicit actor_test_kit(actor_system_options o = {});
   actor_test_kit(const actor_test_kit&) = delete;
   actor_test_kit& operator=(const actor_test_kit&) = delete;
@@ -59,13 +58,14 @@ class actor_test_kit {
 
   std::size_t settle();
   void advance(std::chrono::nanoseconds by);
-  // Settles; then moves time on, from timer to timer and at most so far, until it is true.
+  // Settles; then advances time from timer to timer, by at most `at_most`, until `is_true` holds.
+  // Returns false if it never did.
   bool advance_until(std::chrono::nanoseconds at_most, unique_function<bool()> is_true);
 
   actor_system& system() noexcept { return system_; }
   manual_clock& time() noexcept { return time_; }
   manual_executor& runs_on() noexcept { return on_; }
-  // "name: what it threw", in order.
+  // Returns "name: exception text" for each failure, in order.
   std::vector<std::string> failures() const;
 
  private:

@@ -13,19 +13,19 @@ namespace sluice {
 actor_trace::actor_trace(options o)
     : capacity_(o.capacity), time_(o.time != nullptr ? *o.time : real_clock()), names_(4096) {
   check(capacity_ > 0 && capacity_ <= capacity_max, "sluice::actor_trace",
-        "a capacity of at least one event and at most 2^23");
+        "a capacity from 1 to 2^23 events");
 }
 
 actor_trace::~actor_trace() {
-  delete[] slots_.load(relaxed);  // nobody else is left
+  delete[] slots_.load(relaxed);  // relaxed: there are no other users left
 }
 
 void actor_trace::start() {
   const std::lock_guard hold(starting_);
   if (is_on()) return;
-  // release: pairs with the acquire wherever they are read.
+  // release: pairs with the acquire of every reader.
   if (slots_.load(relaxed) == nullptr) slots_.store(new slot[capacity_], release);
-  places_.clear();  // what they were on when it was turned off
+  places_.clear();  // left from before the last stop
   is_on_.store(true, relaxed);
 }
 
@@ -34,7 +34,7 @@ void actor_trace::stop() noexcept {
 }
 
 void actor_trace::clear() {
-  check(!is_on(), "sluice::actor_trace", "to be off while it is cleared");
+  check(!is_on(), "sluice::actor_trace", "to be off during clear()");
   slot* const slots = slots_.load(acquire);  // acquire: pairs with the release in `start`
   for (std::size_t i = 0; slots != nullptr && i < capacity_; ++i) {
     const std::lock_guard hold(slots[i].guard);
@@ -71,22 +71,23 @@ std::string actor_trace::chrome_json() const {
 
 // ---- for the system
 
-void actor_trace::spawned(actor_id who, actor_id, std::string_view name,
+void actor_trace::spawned(actor_id id, actor_id, std::string_view name,
                           std::string_view type) noexcept {
-  names_.spawned(who, name, type);
+  names_.spawned(id, name, type);
 }
 
-void actor_trace::ended(actor_id who, end_reason) noexcept {
-  names_.ended(who);
-  places_.erase(who);
+void actor_trace::ended(actor_id id, end_reason) noexcept {
+  names_.ended(id);
+  places_.erase(id);
 }
 
-std::uint64_t actor_trace::sent(actor_id from, actor_id to, std::string_view message) noexcept {
+std::uint64_t actor_trace::sent(actor_id from, actor_id receiver,
+                                std::string_view message) noexcept {
   if (!is_on()) return 0;
   trace_event e;
-  e.what = trace_event::kind::sent;
+  e.event = trace_event::kind::sent;
   e.from = from;
-  e.to = to;
+  e.receiver = receiver;
   e.type = message;
   if (from != 0) {
     places_.with_existing(from, [&](const place& p) {
@@ -97,54 +98,54 @@ std::uint64_t actor_trace::sent(actor_id from, actor_id to, std::string_view mes
   return record(std::move(e)) & ((std::uint64_t{1} << number_bits) - 1);
 }
 
-void actor_trace::begun(actor_id who, std::string_view message, std::uint64_t note) noexcept {
-  if (is_on()) take_up(who, message, note, trace_event::kind::begun);
+void actor_trace::begun(actor_id id, std::string_view message, std::uint64_t note) noexcept {
+  if (is_on()) take_up(id, message, note, trace_event::kind::begun);
 }
 
-void actor_trace::resumed(actor_id who, std::string_view message, std::uint64_t note) noexcept {
-  if (is_on()) take_up(who, message, note, trace_event::kind::resumed);
+void actor_trace::resumed(actor_id id, std::string_view message, std::uint64_t note) noexcept {
+  if (is_on()) take_up(id, message, note, trace_event::kind::resumed);
 }
 
-void actor_trace::take_up(actor_id who, std::string_view message, std::uint64_t note,
-                          trace_event::kind what) {
-  place now = origin(who, note);
+void actor_trace::take_up(actor_id id, std::string_view message, std::uint64_t note,
+                          trace_event::kind event) {
+  place now = origin(id, note);
   now.type = message;
   now.is_busy = true;
   if (now.trace == 0) now.trace = traces_.fetch_add(1, relaxed) + 1;
-  places_.with(who, [&](place& p) { p = now; });
+  places_.with(id, [&](place& p) { p = now; });
   trace_event e;
-  e.what = what;
+  e.event = event;
   e.from = now.from;
-  e.to = who;
+  e.receiver = id;
   e.trace = now.trace;
   e.message = now.message;
   e.type = message;
   (void)record(std::move(e));
 }
 
-void actor_trace::handled(actor_id who, std::string_view message, std::uint64_t) noexcept {
+void actor_trace::handled(actor_id id, std::string_view message, std::uint64_t) noexcept {
   if (!is_on()) return;
   trace_event e;
-  e.what = trace_event::kind::handled;
-  e.to = who;
+  e.event = trace_event::kind::handled;
+  e.receiver = id;
   e.type = message;
-  const bool was_seen = places_.with_existing(who, [&](place& p) {
+  const bool was_seen = places_.with_existing(id, [&](place& p) {
     p.is_busy = false;
     e.from = p.from;
     e.trace = p.trace;
     e.message = p.message;
   });
-  if (was_seen) (void)record(std::move(e));  // else it was begun before the trace
+  if (was_seen) (void)record(std::move(e));  // else it was begun before the start
 }
 
-void actor_trace::failed(actor_id who, const std::exception_ptr& error) noexcept {
+void actor_trace::failed(actor_id id, const std::exception_ptr& error) noexcept {
   if (!is_on()) return;
   trace_event e;
-  e.what = trace_event::kind::failed;
-  e.to = who;
+  e.event = trace_event::kind::failed;
+  e.receiver = id;
   e.text = detail::error_text(error);
-  // It has come to no other message since.
-  places_.with_existing(who, [&](const place& p) {
+  // The actor has begun no other message since.
+  places_.with_existing(id, [&](const place& p) {
     e.from = p.from;
     e.trace = p.trace;
     e.message = p.message;
@@ -153,14 +154,14 @@ void actor_trace::failed(actor_id who, const std::exception_ptr& error) noexcept
   (void)record(std::move(e));
 }
 
-void actor_trace::lost(actor_id to, std::string_view message, std::uint64_t note,
+void actor_trace::lost(actor_id receiver, std::string_view message, std::uint64_t note,
                        loss why) noexcept {
   if (!is_on()) return;
-  const place was = origin(to, note);
+  const place was = origin(receiver, note);
   trace_event e;
-  e.what = trace_event::kind::lost;
+  e.event = trace_event::kind::lost;
   e.from = was.from;
-  e.to = to;
+  e.receiver = receiver;
   e.trace = was.trace;
   e.message = was.message;
   e.type = message;
@@ -174,15 +175,15 @@ std::uint64_t actor_trace::record(trace_event e) noexcept {
   e.when = time_.now();
   const std::uint64_t number = next_.fetch_add(1, relaxed);
   e.number = number;
-  if (e.what == trace_event::kind::sent) e.message = number;
+  if (e.event == trace_event::kind::sent) e.message = number;
   slot& at = slots[number % capacity_];
   const std::lock_guard hold(at.guard);
-  // One that was slow does not take the place of a newer one.
+  // A slow writer must not overwrite a newer event.
   if (at.event.number < number) std::swap(at.event, e);
   return number;
 }
 
-actor_trace::place actor_trace::origin(actor_id to, std::uint64_t note) const noexcept {
+actor_trace::place actor_trace::origin(actor_id receiver, std::uint64_t note) const noexcept {
   place found;
   slot* const slots = slots_.load(acquire);  // acquire: pairs with the release in `start`
   if (note == 0 || slots == nullptr) return found;
@@ -193,7 +194,8 @@ actor_trace::place actor_trace::origin(actor_id to, std::uint64_t note) const no
   const slot& at = slots[number % capacity_];
   const std::lock_guard hold(at.guard);
   const trace_event& e = at.event;
-  if (e.number != number || e.what != trace_event::kind::sent || e.to != to) return found;
+  if (e.number != number || e.event != trace_event::kind::sent || e.receiver != receiver)
+    return found;
   found.trace = e.trace;
   found.message = number;
   found.from = e.from;

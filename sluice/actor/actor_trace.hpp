@@ -1,21 +1,22 @@
 #pragma once
 
-// Follows a request through actors: records who sent what to whom, when it was handled and how it
-// failed, and prints that as a sequence diagram or for a trace viewer.
+// Follows a request through actors: records sends, handlers and failures, and prints them as a
+// sequence diagram or for a trace viewer.
 //
-// Every message that comes from outside begins a trace; what a handler sends while it is on a
-// message belongs to that message's trace. So one number leads through everything that a request
-// has caused, across actors and threads. (A message from a timer begins a trace of its own.)
+// Every message from outside begins a trace; the messages that its handler sends belong to the same
+// trace. So one number identifies everything that a request has caused, across actors and threads.
+// (A message from a timer begins a trace of its own.)
 //
-// Use it in tests, in a bug report, or for some seconds in a program that runs: it can be turned on
-// and off at any time. Prefer `actor_counters` for what is always on.
+// Use it in tests, in a bug report, or for some seconds in production: it can be turned on and off
+// at any time. Prefer `actor_counters` for monitoring that is always on.
 //
-// Guarantees: any thread may call anything. It keeps the last `capacity` events; `lost_events` says
-// how many older ones are gone. A message is followed as long as its sending is among them: one
-// that is begun later begins a trace of its own. Off, a message costs one look at a flag. A send
-// that found no room is recorded as sent: the observer hears of it before the mailbox decides.
-// Cost: on, about two locks a message; about 150 bytes for each event of the capacity, allocated
-// when it is turned on first; the names of all actors that live, and of the last 4096 that do not.
+// Guarantees: any thread may call anything. It keeps the last `capacity` events; `lost_events` is
+// the number of older ones that were overwritten. A message is followed while its send is among the
+// kept events; a message that is begun later begins a trace of its own. While off, a message costs
+// one read of a flag. A send to a full mailbox is recorded as sent: the observer is called before
+// the mailbox decides.
+// Cost: while on, about two locks a message; about 150 bytes for each event of the capacity,
+// allocated at the first start; the names of all live actors, and of the last 4096 ended ones.
 //
 //     actor_trace trace;
 //     actor_system system(pool, {.observer = &trace});
@@ -49,21 +50,21 @@ struct actor_trace_options {
 struct trace_event {
   enum class kind : std::uint8_t { sent, begun, handled, resumed, failed, lost };
 
-  std::uint64_t number = 0;  // of all that were recorded, from 1
-  kind what = kind::sent;
+  std::uint64_t number = 0;  // counts all recorded events, from 1
+  kind event = kind::sent;
   time_point when{};
-  actor_id from = 0;          // of a message, if it is known; 0: from outside
-  actor_id to = 0;            // the actor that it is about
+  actor_id from = 0;          // sender of the message; 0: unknown, or from outside
+  actor_id receiver = 0;      // the actor concerned
   std::uint64_t trace = 0;    // 0: unknown
-  std::uint64_t message = 0;  // number of the event in which it was sent; 0: unknown
+  std::uint64_t message = 0;  // number of the event of its send; 0: unknown
   std::string_view type{};    // of the message
-  std::string text{};         // why it failed or was lost
+  std::string text{};         // the reason, if it failed or was lost
 };
 
 struct mermaid_options {
-  std::uint64_t trace = 0;       // only this one; 0: all
-  bool activations = true;       // shows who is busy with a message
-  std::size_t arrows_max = 500;  // then it says how many more there are
+  std::uint64_t trace = 0;       // only this trace; 0: all
+  bool activations = true;       // shows while an actor handles a message
+  std::size_t arrows_max = 500;  // a note gives the number of omitted ones
 };
 
 class actor_trace final : public actor_observer {
@@ -76,37 +77,38 @@ class actor_trace final : public actor_observer {
   void start();
   void stop() noexcept;
   bool is_on() const noexcept { return is_on_.load(relaxed); }
-  // Forgets what was recorded, and counts from 1 again. To do so while it is on is a broken
-  // contract.
+  // Discards all events, and counts from 1 again. A call while it is on is a broken contract.
   void clear();
 
-  std::vector<trace_event> events() const;  // in order
+  // Returns the kept events in order.
+  std::vector<trace_event> events() const;
   std::uint64_t lost_events() const noexcept;
 
-  // Participants in the order in which they first appear.
+  // Returns a sequence diagram; participants are in the order of their first event.
   std::string mermaid(const mermaid_options& o = mermaid_options()) const;
-  // Every actor is a row; each message that it handled a slice, with an arrow from its sender.
+  // Returns a row for each actor; each handled message is a slice, with an arrow from its sender.
   std::string chrome_json() const;
 
   // ---- for the system
 
   unsigned note_bits() const noexcept override { return number_bits; }
-  void spawned(actor_id who, actor_id parent, std::string_view name,
+  void spawned(actor_id id, actor_id parent, std::string_view name,
                std::string_view type) noexcept override;
-  void ended(actor_id who, end_reason why) noexcept override;
-  std::uint64_t sent(actor_id from, actor_id to, std::string_view message) noexcept override;
-  void begun(actor_id who, std::string_view message, std::uint64_t note) noexcept override;
-  void handled(actor_id who, std::string_view message, std::uint64_t note) noexcept override;
-  void resumed(actor_id who, std::string_view message, std::uint64_t note) noexcept override;
-  void failed(actor_id who, const std::exception_ptr& error) noexcept override;
-  void lost(actor_id to, std::string_view message, std::uint64_t note, loss why) noexcept override;
+  void ended(actor_id id, end_reason why) noexcept override;
+  std::uint64_t sent(actor_id from, actor_id receiver, std::string_view message) noexcept override;
+  void begun(actor_id id, std::string_view message, std::uint64_t note) noexcept override;
+  void handled(actor_id id, std::string_view message, std::uint64_t note) noexcept override;
+  void resumed(actor_id id, std::string_view message, std::uint64_t note) noexcept override;
+  void failed(actor_id id, const std::exception_ptr& error) noexcept override;
+  void lost(actor_id receiver, std::string_view message, std::uint64_t note,
+            loss why) noexcept override;
 
  private:
-  // A note is the number of the `sent` event, as far as it fits.
+  // A note is the number of the `sent` event, modulo 2^24.
   static constexpr unsigned number_bits = 24;
   static constexpr std::size_t capacity_max = std::size_t{1} << (number_bits - 1);
 
-  // What an actor is on, or was on last.
+  // The current or latest message of an actor.
   struct place {
     std::uint64_t trace = 0;
     std::uint64_t message = 0;
@@ -120,9 +122,9 @@ class actor_trace final : public actor_observer {
   };
 
   std::uint64_t record(trace_event e) noexcept;
-  void take_up(actor_id who, std::string_view message, std::uint64_t note, trace_event::kind what);
-  // Where a message with this note came from; all 0 if that is not recorded any more.
-  place origin(actor_id to, std::uint64_t note) const noexcept;
+  void take_up(actor_id id, std::string_view message, std::uint64_t note, trace_event::kind event);
+  // Returns the origin of a message with this note; all 0 if its send is not recorded any more.
+  place origin(actor_id receiver, std::uint64_t note) const noexcept;
 
   // Constant after construction.
   const std::size_t capacity_;
@@ -132,7 +134,7 @@ class actor_trace final : public actor_observer {
   atomic<std::uint64_t> next_{1};
   atomic<std::uint64_t> traces_{0};
   mutex starting_;
-  atomic<slot*> slots_{nullptr};  // capacity_ of them, made under starting_ by the first start
+  atomic<slot*> slots_{nullptr};  // capacity_ slots, allocated under starting_ by the first start
   detail::actor_names names_;
   detail::actor_table<place> places_;
 };

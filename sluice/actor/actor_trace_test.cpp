@@ -8,7 +8,7 @@
 
 #include "sluice/actor/actor_router.hpp"
 #include "sluice/actor/actor_test_kit.hpp"
-#include "sluice/actor/letting_others_in.hpp"
+#include "sluice/actor/reentrant.hpp"
 #include "sluice/executor/manual_executor.hpp"
 #include "sluice/executor/work_stealing_pool.hpp"
 
@@ -18,11 +18,11 @@ namespace {
 using namespace std::chrono_literals;
 
 struct order {
-  std::string what;
+  std::string item;
 };
 struct take {
   using reply = bool;
-  std::string what;
+  std::string item;
 };
 struct mail {
   std::string text;
@@ -30,7 +30,7 @@ struct mail {
 
 class stock : public actor<stock, take> {
  public:
-  bool on(take m) { return m.what != "gold"; }
+  bool on(take m) { return m.item != "gold"; }
 };
 
 class mailer : public actor<mailer, mail> {
@@ -44,9 +44,9 @@ class shop : public actor<shop, order> {
  public:
   shop(ref<stock> s, ref<mailer> m) : stock_(std::move(s)), mailer_(std::move(m)) {}
   task<> on(order m) {
-    auto asked = stock_.ask(take{m.what});
-    (void)co_await letting_others_in(std::move(asked));
-    (void)mailer_.send(mail{m.what});
+    auto asked = stock_.ask(take{m.item});
+    (void)co_await reentrant(std::move(asked));
+    (void)mailer_.send(mail{m.item});
   }
 
  private:
@@ -54,7 +54,7 @@ class shop : public actor<shop, order> {
   ref<mailer> mailer_;
 };
 
-// A shop, its stock and its mailer, with a trace of what they do.
+// A shop, its stock and its mailer, with a trace.
 class actor_trace_test : public ::testing::Test {
  protected:
   static actor_system_options observed_by(actor_trace& t) {
@@ -70,8 +70,8 @@ class actor_trace_test : public ::testing::Test {
   ref<mailer> its_mailer = kit.spawn_with<mailer>({.name = "mailer"});
   ref<shop> front = kit.spawn_with<shop>({.name = "shop"}, its_stock, its_mailer);
 
-  void buy(std::string what) {
-    ASSERT_TRUE(front.send(order{std::move(what)}));
+  void buy(std::string item) {
+    ASSERT_TRUE(front.send(order{std::move(item)}));
     kit.settle();
   }
 };
@@ -98,7 +98,7 @@ TEST_F(actor_trace_test, PrintsARequestAsASequenceDiagram) {
 )");
 }
 
-TEST_F(actor_trace_test, WhatAHandlerSendsBelongsToTheTraceOfItsMessage) {
+TEST_F(actor_trace_test, MessagesOfAHandlerBelongToTheTraceOfItsMessage) {
   trace.start();
   ASSERT_TRUE(front.send(order{"tea"}));
   ASSERT_TRUE(front.send(order{"milk"}));  // the two are in the shop at the same time
@@ -110,22 +110,22 @@ TEST_F(actor_trace_test, WhatAHandlerSendsBelongsToTheTraceOfItsMessage) {
   for (const trace_event& e : trace.events()) EXPECT_LE(e.trace, 2U);
 }
 
-// Hands what it is told on to whoever of a group has room first, and waits for that.
+// Passes its message on to the first member of a group with capacity, and waits for that.
 class dispatcher : public actor<dispatcher, order> {
  public:
-  explicit dispatcher(const actor_router<mailer>& to) : to_(to) {}
+  explicit dispatcher(const actor_router<mailer>& router) : router_(router) {}
   task<> on(order m) {
-    mail letter{m.what};
-    auto sending = to_.async_send(std::move(letter));
-    const status how = co_await std::move(sending);
-    EXPECT_TRUE(how);
+    mail letter{m.item};
+    auto sending = router_.async_send(std::move(letter));
+    const status outcome = co_await std::move(sending);
+    EXPECT_TRUE(outcome);
   }
 
  private:
-  const actor_router<mailer> to_;
+  const actor_router<mailer> router_;
 };
 
-TEST_F(actor_trace_test, AGroupThatIsFullKeepsTheTraceOfWhatWaits) {
+TEST_F(actor_trace_test, AFullGroupKeepsTheTraceOfAWaitingMessage) {
   manual_executor aside;
   actor_options small;
   small.mailbox.capacity = 1;
@@ -143,23 +143,23 @@ TEST_F(actor_trace_test, AGroupThatIsFullKeepsTheTraceOfWhatWaits) {
   }
   const std::vector<trace_event> all = trace.events();
   const auto is_last_begun = [](const trace_event& e) {
-    return e.what == trace_event::kind::begun && e.message != 0;
+    return e.event == trace_event::kind::begun && e.message != 0;
   };
   const auto begun = std::find_if(all.rbegin(), all.rend(), is_last_begun);
   ASSERT_NE(begun, all.rend());
   EXPECT_NE(begun->type.find("mail"), std::string_view::npos);
-  EXPECT_EQ(begun->trace, 1U) << "that of the order";
+  EXPECT_EQ(begun->trace, 1U) << "the trace of the order";
   const auto sent = std::ranges::find(all, begun->message, &trace_event::number);
   ASSERT_NE(sent, all.end());
-  EXPECT_EQ(sent->what, trace_event::kind::sent);
-  EXPECT_EQ(sent->to, begun->to) << "it was sent to the one that it waited for";
+  EXPECT_EQ(sent->event, trace_event::kind::sent);
+  EXPECT_EQ(sent->receiver, begun->receiver) << "it was sent to the member that it waited for";
   EXPECT_EQ(sent->from, sender.id());
   kit.system().stop();
   while (kit.settle() + aside.run_all() > 0) {
   }
 }
 
-TEST_F(actor_trace_test, ShowsFailuresAndWhatWasLost) {
+TEST_F(actor_trace_test, ShowsFailuresAndLostMessages) {
   trace.start();
   buy("gold");
   its_mailer.stop();
@@ -187,7 +187,7 @@ TEST_F(actor_trace_test, PrintsRowsSlicesAndArrowsForATraceViewer) {
 )");
 }
 
-TEST_F(actor_trace_test, EscapesWhatUsersHaveNamed) {
+TEST_F(actor_trace_test, EscapesNamesFromUsers) {
   const auto odd = kit.spawn_with<mailer>({.name = "a\"b\\c\n<d>;#"});
   trace.start();
   ASSERT_TRUE(odd.send(mail{"gold"}));
@@ -217,13 +217,13 @@ TEST_F(actor_trace_test, RecordsOnlyWhileItIsOn) {
   EXPECT_TRUE(trace.events().empty());
 }
 
-TEST_F(actor_trace_test, AMessageThatIsBegunAfterItWasTurnedOnIsATraceOfItsOwn) {
+TEST_F(actor_trace_test, AMessageThatIsBegunAfterTheStartIsATraceOfItsOwn) {
   ASSERT_TRUE(its_mailer.send(mail{"tea"}));
   trace.start();
   kit.settle();
   const auto events = trace.events();
   ASSERT_EQ(events.size(), 2U);
-  EXPECT_EQ(events[0].what, trace_event::kind::begun);
+  EXPECT_EQ(events[0].event, trace_event::kind::begun);
   EXPECT_EQ(events[0].message, 0U);
   EXPECT_EQ(events[0].trace, 1U);
 }
@@ -244,7 +244,7 @@ TEST_F(actor_trace_test, AMessageFromATimerIsATraceOfItsOwn) {
   const auto events = trace.events();
   ASSERT_EQ(events.size(), 6U);
   EXPECT_EQ(events[0].trace, 1U);
-  EXPECT_EQ(events[3].what, trace_event::kind::sent);
+  EXPECT_EQ(events[3].event, trace_event::kind::sent);
   EXPECT_EQ(events[3].from, bell.id());
   EXPECT_EQ(events[3].trace, 2U);
 }
@@ -284,8 +284,8 @@ TEST(actor_trace_ring_test, RecordsEveryEventOfManyThreadsOnce) {
   system.close();
   ASSERT_TRUE(system.join());
   const auto events = trace.events();
-  const auto count = [&](trace_event::kind what) {
-    return std::ranges::count(events, what, &trace_event::what);
+  const auto count = [&](trace_event::kind kind) {
+    return std::ranges::count(events, kind, &trace_event::event);
   };
   EXPECT_EQ(trace.lost_events(), 0U);
   EXPECT_EQ(count(trace_event::kind::sent),

@@ -1,7 +1,7 @@
 #pragma once
 
-// The address of an actor whose type does not matter: to look at it, watch it and end it. Nothing
-// can be sent to it.
+// The address of an actor whose type does not matter: to inspect, watch and end it. It takes no
+// messages.
 //
 // Guarantees and cost: those of ref (ref.hpp), from which it is made.
 //
@@ -22,7 +22,7 @@ class any_ref : public detail::address {
   any_ref(const ref<A>& r) noexcept : address(r) {}
   template <class M>
   any_ref(const recipient<M>& r) noexcept : address(r) {}
-  explicit any_ref(detail::cell_ptr to) noexcept : address(std::move(to)) {}
+  explicit any_ref(detail::cell_ptr cell) noexcept : address(std::move(cell)) {}
 };
 
 }  // namespace sluice

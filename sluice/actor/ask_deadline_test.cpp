@@ -17,7 +17,7 @@ struct question {
 
 class silent : public actor<silent, question> {
  public:
-  void on(question, responder<int> to) { kept_ = std::move(to); }
+  void on(question, responder<int> asker) { kept_ = std::move(asker); }
 
  private:
   responder<int> kept_;
@@ -40,16 +40,16 @@ class ask_deadline_test : public ::testing::Test {
   actor_system system_{on_, with(time_)};
 };
 
-TEST_F(ask_deadline_test, OneThatHasPassedEndsTheAskAtOnce) {
-  const auto to = system_.spawn<silent>();
-  auto f = to.ask(question{}, {deadline::after(0s, time_)});
+TEST_F(ask_deadline_test, ADeadlineInThePastEndsTheAskAtOnce) {
+  const auto receiver = system_.spawn<silent>();
+  auto f = receiver.ask(question{}, {deadline::after(0s, time_)});
   EXPECT_TRUE(f.is_ready());
   EXPECT_THROW(f.get(), future_error);
 }
 
-TEST_F(ask_deadline_test, OneWithoutAClockIsOnTheRealOneWhateverTheSystemHas) {
-  const auto to = system_.spawn<silent>();
-  auto f = to.ask(question{}, {deadline::after(1ms)});
+TEST_F(ask_deadline_test, ADeadlineWithoutAClockUsesTheRealClockNotTheSystems) {
+  const auto receiver = system_.spawn<silent>();
+  auto f = receiver.ask(question{}, {deadline::after(1ms)});
   EXPECT_EQ(time_.pending(), 0U);
   EXPECT_THROW(f.get(), future_error);
 }

@@ -1,4 +1,4 @@
-// A stop ends an ask as a whole, whatever is asked and wherever it is just then.
+// A stop ends an ask as a whole, for every kind of address and in every phase.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -28,12 +28,12 @@ struct answer_all {
   int with;
 };
 
-// Keeps what it is asked until it is told to answer.
+// Keeps requests until a message makes it reply.
 class silent : public actor<silent, question, answer_all> {
  public:
-  void on(question, responder<int> to) { asked.push_back(std::move(to)); }
+  void on(question, responder<int> asker) { asked.push_back(std::move(asker)); }
   void on(answer_all m) {
-    for (auto& to : asked) to.reply(m.with);
+    for (auto& asker : asked) asker.reply(m.with);
     asked.clear();
   }
 
@@ -62,16 +62,16 @@ class ask_stop_test : public ::testing::Test {
     }
     return std::optional<reason>();
   }
-  // The future is there, asked and not answered; a stop ends it.
+  // The request has been handled without a reply; a stop ends the future.
   void expect_ended_by_stop(future<int> f) {
     on.run_all();
     ASSERT_FALSE(silent::asked.empty());
     EXPECT_FALSE(f.is_ready());
-    for (const auto& to : silent::asked) EXPECT_TRUE(to.is_wanted());
+    for (const auto& asker : silent::asked) EXPECT_TRUE(asker.is_wanted());
     stop.request_stop();
-    ASSERT_TRUE(f.is_ready()) << "at once, without a turn of anybody";
+    ASSERT_TRUE(f.is_ready()) << "at once, without a turn of any actor";
     EXPECT_EQ(why<future_error>(std::move(f)), future_error::cancelled);
-    for (const auto& to : silent::asked) EXPECT_FALSE(to.is_wanted());
+    for (const auto& asker : silent::asked) EXPECT_FALSE(asker.is_wanted());
   }
 
   manual_clock time;
@@ -80,13 +80,13 @@ class ask_stop_test : public ::testing::Test {
   std::stop_source stop;
 };
 
-TEST_F(ask_stop_test, EndsTheWaitForTheReplyAndTheResponderKnows) {
+TEST_F(ask_stop_test, EndsTheWaitForTheReplyAndTheResponderIsNotWanted) {
   expect_ended_by_stop(system.spawn<silent>().ask(question{}, stop.get_token()));
 }
 
 TEST_F(ask_stop_test, ThroughARecipient) {
-  const recipient<question> to = system.spawn<silent>();
-  expect_ended_by_stop(to.ask(question{}, stop.get_token()));
+  const recipient<question> receiver = system.spawn<silent>();
+  expect_ended_by_stop(receiver.ask(question{}, stop.get_token()));
 }
 
 TEST_F(ask_stop_test, OfAKeyedActor) {
@@ -110,26 +110,26 @@ TEST_F(ask_stop_test, OfAllMembersAtOnce) {
   EXPECT_EQ(silent::asked.size(), 3U);
 }
 
-TEST_F(ask_stop_test, ThatComesAfterTheReplyChangesNothing) {
-  const auto to = system.spawn<silent>();
-  auto f = to.ask(question{}, stop.get_token());
-  ASSERT_TRUE(to.send(answer_all{7}));
+TEST_F(ask_stop_test, AfterTheReplyChangesNothing) {
+  const auto receiver = system.spawn<silent>();
+  auto f = receiver.ask(question{}, stop.get_token());
+  ASSERT_TRUE(receiver.send(answer_all{7}));
   on.run_all();
   stop.request_stop();
   EXPECT_EQ(f.get(), 7);
 }
 
-TEST_F(ask_stop_test, AReplyThatComesAfterItIsThrownAway) {
-  const auto to = system.spawn<silent>();
-  auto f = to.ask(question{}, stop.get_token());
+TEST_F(ask_stop_test, AReplyAfterItIsDiscarded) {
+  const auto receiver = system.spawn<silent>();
+  auto f = receiver.ask(question{}, stop.get_token());
   on.run_all();
   stop.request_stop();
-  ASSERT_TRUE(to.send(answer_all{7}));
+  ASSERT_TRUE(receiver.send(answer_all{7}));
   on.run_all();
   EXPECT_EQ(why<future_error>(std::move(f)), future_error::cancelled);
 }
 
-TEST_F(ask_stop_test, ThatWasRequestedBeforeAsksNobody) {
+TEST_F(ask_stop_test, ThatWasRequestedBeforeSendsNoRequest) {
   const actor_router<silent> desk(system, {.members = 2});
   stop.request_stop();
   auto one = system.spawn<silent>().ask(question{}, stop.get_token());
@@ -142,24 +142,24 @@ TEST_F(ask_stop_test, ThatWasRequestedBeforeAsksNobody) {
   EXPECT_TRUE(silent::asked.empty());
 }
 
-TEST_F(ask_stop_test, OrADeadlineEndsItWhicheverIsFirst) {
-  const auto to = system.spawn<silent>();
-  auto late = to.ask(question{}, {deadline::after(1s, time), stop.get_token()});
+TEST_F(ask_stop_test, OrADeadlineEndsTheAskTheEarlierOne) {
+  const auto receiver = system.spawn<silent>();
+  auto late = receiver.ask(question{}, {deadline::after(1s, time), stop.get_token()});
   time.advance(1s);
   EXPECT_EQ(why<future_error>(std::move(late)), future_error::timed_out);
-  auto stopped = to.ask(question{}, {deadline::after(1s, time), stop.get_token()});
+  auto stopped = receiver.ask(question{}, {deadline::after(1s, time), stop.get_token()});
   stop.request_stop();
-  EXPECT_EQ(time.pending(), 0U) << "the deadline is forgotten";
+  EXPECT_EQ(time.pending(), 0U) << "the deadline's timer is removed";
   EXPECT_EQ(why<future_error>(std::move(stopped)), future_error::cancelled);
 }
 
-TEST_F(ask_stop_test, IsHeardByACoroutineThatAwaitsTheFuture) {
-  const auto to = system.spawn<silent>();
-  auto f = spawn(on, [](ref<silent> whom, std::stop_token token) -> task<int> {
+TEST_F(ask_stop_test, EndsACoroutineThatAwaitsTheFuture) {
+  const auto receiver = system.spawn<silent>();
+  auto f = spawn(on, [](ref<silent> target, std::stop_token token) -> task<int> {
     question q;
-    auto answer = whom.ask(q, std::move(token));
+    auto answer = target.ask(q, std::move(token));
     co_return co_await std::move(answer);
-  }(to, stop.get_token()));
+  }(receiver, stop.get_token()));
   on.run_all();
   EXPECT_FALSE(f.is_ready());
   stop.request_stop();
@@ -167,7 +167,7 @@ TEST_F(ask_stop_test, IsHeardByACoroutineThatAwaitsTheFuture) {
   EXPECT_EQ(why<future_error>(std::move(f)), future_error::cancelled);
 }
 
-// One that answers at once, on threads of its own.
+// An actor that replies at once, on real threads.
 class prompt : public actor<prompt, question> {
  public:
   int on(question) { return 1; }
@@ -176,10 +176,10 @@ class prompt : public actor<prompt, question> {
 TEST(ask_stop_stress_test, AStopAndAReplyThatRaceEndTheAskOnce) {
   work_stealing_pool pool({.threads = 2});
   actor_system system(pool);
-  const auto to = system.spawn<prompt>();
+  const auto receiver = system.spawn<prompt>();
   for (int i = 0; i < 2000; ++i) {
     std::stop_source stop;
-    auto f = to.ask(question{}, stop.get_token());
+    auto f = receiver.ask(question{}, stop.get_token());
     stop.request_stop();
     try {
       EXPECT_EQ(f.get(), 1);

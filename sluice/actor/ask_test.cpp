@@ -1,4 +1,4 @@
-// Requests: who answers, when, and what the asker hears otherwise; handlers that are coroutines.
+// Requests: the replying party, the time of the reply, the errors; handlers that are coroutines.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "sluice/actor/actor_system.hpp"
-#include "sluice/actor/letting_others_in.hpp"
+#include "sluice/actor/reentrant.hpp"
 #include "sluice/executor/manual_executor.hpp"
 #include "sluice/executor/work_stealing_pool.hpp"
 #include "sluice/future/timers.hpp"
@@ -18,7 +18,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Everything by hand: threads and time.
+// Threads and time are driven by the test.
 class Ask : public ::testing::Test {
  protected:
   ~Ask() override {
@@ -55,12 +55,12 @@ struct half {
 };
 struct wait_for {
   using reply = int;
-  future<int> what;
+  future<int> awaited;
 };
 struct held_back {
   using reply = int;
 };
-struct let_go {
+struct release {
   int with;
 };
 struct drop_it {};
@@ -68,21 +68,21 @@ struct ping {
   using reply = void;
 };
 
-class answerer : public actor<answerer, half, wait_for, held_back, let_go, drop_it, ping> {
+class answerer : public actor<answerer, half, wait_for, held_back, release, drop_it, ping> {
  public:
   int on(half h) {
     if (h.of % 2 != 0) throw std::invalid_argument("an odd number");
     return h.of / 2;
   }
   future<int> on(wait_for w) {
-    if (!w.what.valid()) throw std::invalid_argument("nothing to wait for");
-    return std::move(w.what);
+    if (!w.awaited.valid()) throw std::invalid_argument("nothing to wait for");
+    return std::move(w.awaited);
   }
-  void on(held_back, responder<int> to) { held_.push_back(std::move(to)); }
-  void on(let_go g) {
-    for (auto& to : held_) {
-      wanted += to.is_wanted() ? 1 : 0;
-      to.reply(g.with);
+  void on(held_back, responder<int> asker) { held_.push_back(std::move(asker)); }
+  void on(release g) {
+    for (auto& asker : held_) {
+      wanted += asker.is_wanted() ? 1 : 0;
+      asker.reply(g.with);
     }
     held_.clear();
   }
@@ -95,38 +95,38 @@ class answerer : public actor<answerer, half, wait_for, held_back, let_go, drop_
   std::vector<responder<int>> held_;
 };
 
-TEST_F(Ask, IsAnsweredByWhatTheHandlerReturns) {
-  const auto to = system.spawn<answerer>();
-  auto f = to.ask(half{42});
+TEST_F(Ask, IsAnsweredByTheResultOfTheHandler) {
+  const auto receiver = system.spawn<answerer>();
+  auto f = receiver.ask(half{42});
   EXPECT_FALSE(f.is_ready());
   run();
   EXPECT_EQ(f.get(), 21);
-  auto p = to.ask(ping{});
+  auto p = receiver.ask(ping{});
   run();
   p.get();
 }
 
-TEST_F(Ask, HearsWhatTheHandlerThrewAndTheActorFails) {
-  const auto to = system.spawn<answerer>();
-  auto f = to.ask(half{3});
+TEST_F(Ask, GetsTheExceptionOfTheHandlerAndTheActorFails) {
+  const auto receiver = system.spawn<answerer>();
+  auto f = receiver.ask(half{3});
   run();
   EXPECT_EQ(error_of(std::move(f)), "an odd number");
   EXPECT_EQ(system.stats().failures, 1U);
 }
 
-TEST_F(Ask, HearsWhatAHandlerThrewInPlaceOfGivingAFuture) {
-  const auto to = system.spawn<answerer>();
-  auto f = to.ask(wait_for{});
+TEST_F(Ask, GetsTheExceptionOfAHandlerThatShouldReturnAFuture) {
+  const auto receiver = system.spawn<answerer>();
+  auto f = receiver.ask(wait_for{});
   run();
   EXPECT_EQ(error_of(std::move(f)), "nothing to wait for");
   EXPECT_EQ(system.stats().failures, 1U);
 }
 
 TEST_F(Ask, IsAnsweredByAFutureWhileOtherMessagesAreHandled) {
-  const auto to = system.spawn<answerer>();
+  const auto receiver = system.spawn<answerer>();
   promise<int> p;
-  auto slow = to.ask(wait_for{p.get_future()});
-  auto quick = to.ask(half{4});
+  auto slow = receiver.ask(wait_for{p.get_future()});
+  auto quick = receiver.ask(half{4});
   run();
   EXPECT_EQ(quick.get(), 2);
   EXPECT_FALSE(slow.is_ready());
@@ -135,22 +135,22 @@ TEST_F(Ask, IsAnsweredByAFutureWhileOtherMessagesAreHandled) {
   EXPECT_EQ(slow.get(), 9);
 }
 
-TEST_F(Ask, IsAnsweredByWhoeverHasTheResponder) {
-  const auto to = system.spawn<answerer>();
-  auto one = to.ask(held_back{});
-  auto other = to.ask(held_back{});
+TEST_F(Ask, IsAnsweredByTheOwnerOfTheResponder) {
+  const auto receiver = system.spawn<answerer>();
+  auto one = receiver.ask(held_back{});
+  auto other = receiver.ask(held_back{});
   run();
   EXPECT_FALSE(one.is_ready());
-  EXPECT_TRUE(to.send(let_go{7}));
+  EXPECT_TRUE(receiver.send(release{7}));
   run();
   EXPECT_EQ(one.get(), 7);
   EXPECT_EQ(other.get(), 7);
 }
 
-TEST_F(Ask, ThatIsLetGoOfIsUnanswered) {
-  const auto to = system.spawn<answerer>();
-  auto f = to.ask(held_back{});
-  EXPECT_TRUE(to.send(drop_it{}));
+TEST_F(Ask, WithADroppedResponderIsUnanswered) {
+  const auto receiver = system.spawn<answerer>();
+  auto f = receiver.ask(held_back{});
+  EXPECT_TRUE(receiver.send(drop_it{}));
   run();
   try {
     (void)f.get();
@@ -160,9 +160,9 @@ TEST_F(Ask, ThatIsLetGoOfIsUnanswered) {
   }
 }
 
-TEST_F(Ask, IsOverAtItsDeadlineAndTheResponderKnows) {
-  const auto to = system.spawn<answerer>();
-  auto f = to.ask(held_back{}, deadline::after(1s, clock));
+TEST_F(Ask, EndsAtItsDeadlineAndTheResponderIsNotWanted) {
+  const auto receiver = system.spawn<answerer>();
+  auto f = receiver.ask(held_back{}, deadline::after(1s, clock));
   run();
   clock.advance(2s);
   run();
@@ -173,21 +173,21 @@ TEST_F(Ask, IsOverAtItsDeadlineAndTheResponderKnows) {
     EXPECT_EQ(e.why(), future_error::timed_out);
   }
   answerer::wanted = 0;
-  auto still = to.ask(held_back{});
-  EXPECT_TRUE(to.send(let_go{1}));
+  auto still = receiver.ask(held_back{});
+  EXPECT_TRUE(receiver.send(release{1}));
   run();
   EXPECT_EQ(still.get(), 1);
-  EXPECT_EQ(answerer::wanted, 1) << "of the two, one has given up";
+  EXPECT_EQ(answerer::wanted, 1) << "one of the two askers has given up";
 }
 
-TEST_F(Ask, OfOneThatEndsFirstIsGone) {
-  const auto to = system.spawn<answerer>();
-  auto inside = to.ask(half{2});
-  auto held = to.ask(held_back{});
-  to.stop();
+TEST_F(Ask, OfAnActorThatEndsFirstIsTerminated) {
+  const auto receiver = system.spawn<answerer>();
+  auto inside = receiver.ask(half{2});
+  auto held = receiver.ask(held_back{});
+  receiver.stop();
   run();
   EXPECT_NE(error_of(std::move(inside)).find("it has ended"), std::string::npos);
-  EXPECT_NE(error_of(to.ask(half{2})).find("it has ended"), std::string::npos);
+  EXPECT_NE(error_of(receiver.ask(half{2})).find("it has ended"), std::string::npos);
   EXPECT_NE(error_of(std::move(held)), "no error");
   EXPECT_EQ(system.stats().dead_letters, 3U);
 }
@@ -198,12 +198,12 @@ struct route {
 };
 class gateway : public actor<gateway, route, half> {
  public:
-  explicit gateway(ref<answerer> to) : to_(std::move(to)) {}
-  void on(route r, responder<int> who) { (void)forward(to_, half{r.of}, std::move(who)); }
-  void on(half h, responder<int> who) { delegate(to_, std::move(h), std::move(who)); }
+  explicit gateway(ref<answerer> receiver) : receiver_(std::move(receiver)) {}
+  void on(route r, responder<int> who) { (void)forward(receiver_, half{r.of}, std::move(who)); }
+  void on(half h, responder<int> who) { delegate(receiver_, std::move(h), std::move(who)); }
 
  private:
-  ref<answerer> to_;
+  ref<answerer> receiver_;
 };
 
 TEST_F(Ask, CanBeForwarded) {
@@ -222,12 +222,12 @@ TEST_F(Ask, CanBeForwarded) {
 }
 
 TEST_F(Ask, GoesThroughARecipient) {
-  const auto to = system.spawn<answerer>();
-  const recipient<half> any = to;
+  const auto receiver = system.spawn<answerer>();
+  const recipient<half> any = receiver;
   auto f = any.ask(half{8});
   run();
   EXPECT_EQ(f.get(), 4);
-  EXPECT_EQ(any.id(), to.id());
+  EXPECT_EQ(any.id(), receiver.id());
   EXPECT_TRUE(any.try_send(half{2}));
   run();
 }
@@ -246,15 +246,15 @@ struct break_later {};
 class cache : public actor<cache, load, look, refresh, break_later> {
  public:
   explicit cache(std::vector<promise<int>>* sources) : sources_(sources) {}
-  // Keeps others out.
+  // Holds the exclusive turn.
   task<int> on(load) {
     value_ = co_await next();
     co_return value_;
   }
   int on(look) { return value_; }
-  // Lets others in.
+  // Waits reentrantly.
   task<> on(refresh) {
-    const int got = co_await letting_others_in(next());
+    const int got = co_await reentrant(next());
     value_ += got;
   }
   task<> on(break_later) {
@@ -278,10 +278,10 @@ class Coroutine : public Ask {
   std::vector<promise<int>> sources;
 };
 
-TEST_F(Coroutine, KeepsTheNextMessageOutUntilItEnds) {
-  const auto to = system.spawn<cache>(&sources);
-  auto loaded = to.ask(load{});
-  auto looked = to.ask(look{});
+TEST_F(Coroutine, HasTheExclusiveTurnUntilItEnds) {
+  const auto receiver = system.spawn<cache>(&sources);
+  auto loaded = receiver.ask(load{});
+  auto looked = receiver.ask(look{});
   run();
   EXPECT_FALSE(looked.is_ready());
   sources[0].set_value(5);
@@ -290,45 +290,45 @@ TEST_F(Coroutine, KeepsTheNextMessageOutUntilItEnds) {
   EXPECT_EQ(looked.get(), 5);
 }
 
-TEST_F(Coroutine, ThatLetsOthersInGoesOnWhenNoneIsInTheMiddle) {
-  const auto to = system.spawn<cache>(&sources);
-  EXPECT_TRUE(to.send(refresh{}));
-  auto looked = to.ask(look{});
+TEST_F(Coroutine, ResumesAfterAReentrantWaitWhenTheTurnIsFree) {
+  const auto receiver = system.spawn<cache>(&sources);
+  EXPECT_TRUE(receiver.send(refresh{}));
+  auto looked = receiver.ask(look{});
   run();
-  EXPECT_EQ(looked.get(), 0) << "handled while the other waits";
-  auto loaded = to.ask(load{});  // keeps others out, also the one that waits
+  EXPECT_EQ(looked.get(), 0) << "handled during the reentrant wait";
+  auto loaded = receiver.ask(load{});  // holds the exclusive turn, also against the reentrant wait
   run();
   sources[0].set_value(3);
   run();
-  auto after = to.ask(look{});
+  auto after = receiver.ask(look{});
   run();
   EXPECT_FALSE(after.is_ready());
   sources[1].set_value(10);
   run();
   EXPECT_EQ(loaded.get(), 10);
-  EXPECT_EQ(after.get(), 13) << "the one that had let others in went on before the next message";
+  EXPECT_EQ(after.get(), 13) << "the reentrant handler resumed before the next message";
 }
 
-TEST_F(Coroutine, ThatThrowsMakesItsActorFail) {
-  const auto to = system.spawn<cache>(&sources);
-  EXPECT_TRUE(to.send(break_later{}));
+TEST_F(Coroutine, ThatThrowsFailsItsActor) {
+  const auto receiver = system.spawn<cache>(&sources);
+  EXPECT_TRUE(receiver.send(break_later{}));
   run();
   EXPECT_EQ(system.stats().failures, 0U);
   sources[0].set_value(1);
   run();
   EXPECT_EQ(system.stats().failures, 1U);
-  auto looked = to.ask(look{});
+  auto looked = receiver.ask(look{});
   run();
   EXPECT_EQ(looked.get(), 0);
 }
 
-TEST_F(Coroutine, HearsOfTheEndOfItsActorAndEndsBeforeIt) {
-  const auto to = system.spawn<cache>(&sources);
-  auto loaded = to.ask(load{});
+TEST_F(Coroutine, IsStoppedByTheEndOfItsActorAndEndsBeforeIt) {
+  const auto receiver = system.spawn<cache>(&sources);
+  auto loaded = receiver.ask(load{});
   run();
-  to.stop();
+  receiver.stop();
   run();
-  EXPECT_TRUE(to.is_over()) << "awaiting the future was cancelled";
+  EXPECT_TRUE(receiver.is_terminated()) << "awaiting the future was cancelled";
   EXPECT_NE(error_of(std::move(loaded)), "no error");
 }
 
@@ -342,8 +342,8 @@ class sleeper : public actor<sleeper, tick_for> {
   task<int> on(tick_for t) {
     int slept = 0;
     for (int i = 0; i < t.times; ++i) {
-      const status how = co_await sleep_for(1s, *on_);
-      if (!how) co_return -1;
+      const status outcome = co_await sleep_for(1s, *on_);
+      if (!outcome) co_return -1;
       ++slept;
     }
     co_return slept;
@@ -354,8 +354,8 @@ class sleeper : public actor<sleeper, tick_for> {
 };
 
 TEST_F(Coroutine, SleepsWithoutAThread) {
-  const auto to = system.spawn<sleeper>(&clock);
-  auto f = to.ask(tick_for{3});
+  const auto receiver = system.spawn<sleeper>(&clock);
+  auto f = receiver.ask(tick_for{3});
   run();
   for (int i = 0; i < 3; ++i) {
     EXPECT_FALSE(f.is_ready());
@@ -363,14 +363,14 @@ TEST_F(Coroutine, SleepsWithoutAThread) {
     run();
   }
   EXPECT_EQ(f.get(), 3);
-  auto cut = to.ask(tick_for{100});
+  auto cut = receiver.ask(tick_for{100});
   run();
-  to.stop();
+  receiver.stop();
   run();
   EXPECT_EQ(cut.get(), -1);
 }
 
-TEST(actor_coroutine_stress_test, ThousandsInterleaveOneAtATime) {
+TEST(actor_coroutine_stress_test, ThousandsRunInterleavedOneAtATime) {
   struct work_on {
     using reply = int;
   };
@@ -378,7 +378,7 @@ TEST(actor_coroutine_stress_test, ThousandsInterleaveOneAtATime) {
     task<int> on(work_on) {
       EXPECT_EQ(inside_++, 0);
       --inside_;
-      co_await letting_others_in(pause());
+      co_await reentrant(pause());
       EXPECT_EQ(inside_++, 0);
       co_await pause();
       --inside_;
@@ -390,9 +390,9 @@ TEST(actor_coroutine_stress_test, ThousandsInterleaveOneAtATime) {
   };
   work_stealing_pool pool({.threads = 2});
   actor_system system(pool);
-  const auto to = system.spawn<busy>();
+  const auto receiver = system.spawn<busy>();
   std::vector<future<int>> all;
-  for (int i = 0; i < 3000; ++i) all.push_back(to.ask(work_on{}));
+  for (int i = 0; i < 3000; ++i) all.push_back(receiver.ask(work_on{}));
   int sum = 0;
   for (auto& f : all) sum += f.get() > 0 ? 1 : 0;
   EXPECT_EQ(sum, 3000);

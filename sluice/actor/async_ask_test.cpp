@@ -1,4 +1,4 @@
-// Asking and handing on in coroutines: also while the other's mailbox is full no thread is held up.
+// Asks and forwards of coroutines: a full mailbox blocks no thread.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -37,17 +37,17 @@ class worker : public actor<worker, half, touch> {
   void on(touch) {}
 };
 
-// Keeps what it is asked.
+// Keeps its requests.
 class silent : public actor<silent, half> {
  public:
   explicit silent(std::shared_ptr<std::optional<responder<int>>> kept) : kept_(std::move(kept)) {}
-  void on(half, responder<int> to) { kept_->emplace(std::move(to)); }
+  void on(half, responder<int> asker) { kept_->emplace(std::move(asker)); }
 
  private:
   std::shared_ptr<std::optional<responder<int>>> kept_;
 };
 
-// One thread, moved by hand: whatever blocked it would end the test.
+// One thread, driven by the test: a call that blocked it would hang the test.
 class async_ask_test : public ::testing::Test {
  protected:
   ~async_ask_test() override {
@@ -64,15 +64,15 @@ class async_ask_test : public ::testing::Test {
     return system.spawn_with<worker>(o);
   }
   template <class To>
-  future<int> ask(const To& to, int of, wait_limits limits = {}) {
-    auto f = spawn(tasks, asks(to, of, std::move(limits)));
+  future<int> ask(const To& receiver, int of, wait_limits limits = {}) {
+    auto f = spawn(tasks, asks(receiver, of, std::move(limits)));
     tasks.run_all();
     return f;
   }
   template <class To>
-  static task<int> asks(To to, int of, wait_limits limits) {
+  static task<int> asks(To receiver, int of, wait_limits limits) {
     half h{of};
-    auto asking = to.async_ask(h, std::move(limits));
+    auto asking = receiver.async_ask(h, std::move(limits));
     co_return co_await std::move(asking);
   }
   template <class E, class T>
@@ -90,64 +90,64 @@ class async_ask_test : public ::testing::Test {
   actor_system system{actors};
 };
 
-TEST_F(async_ask_test, GivesTheReply) {
+TEST_F(async_ask_test, ReturnsTheReply) {
   auto f = ask(make(), 8);
   run();
   EXPECT_EQ(f.get(), 4);
 }
 
-TEST_F(async_ask_test, GivesVoidToo) {
-  const auto to = make();
+TEST_F(async_ask_test, ReturnsVoidToo) {
+  const auto receiver = make();
   auto f = spawn(tasks, [](ref<worker> w) -> task<> {
     touch t;
     co_await w.async_ask(t);
-  }(to));
+  }(receiver));
   run();
   EXPECT_TRUE(f.is_ready());
   f.get();
 }
 
-TEST_F(async_ask_test, ThrowsWhatTheHandlerThrew) {
+TEST_F(async_ask_test, ThrowsTheExceptionOfTheHandler) {
   auto f = ask(make(), 7);
   run();
   EXPECT_THROW((void)f.get(), std::invalid_argument);
 }
 
-TEST_F(async_ask_test, IsSuspendedWhileThereIsNoRoom) {
-  const auto to = make(1);
-  ASSERT_TRUE(to.try_send(touch{}));
-  auto f = ask(to, 8);
-  EXPECT_EQ(to.waiting(), 1U);
+TEST_F(async_ask_test, IsSuspendedWhileThereIsNoCapacity) {
+  const auto receiver = make(1);
+  ASSERT_TRUE(receiver.try_send(touch{}));
+  auto f = ask(receiver, 8);
+  EXPECT_EQ(receiver.waiting(), 1U);
   EXPECT_FALSE(f.is_ready());
   run();
   EXPECT_EQ(f.get(), 4);
 }
 
-TEST_F(async_ask_test, ADeadlineEndsTheWaitForRoom) {
-  const auto to = make(1);
-  ASSERT_TRUE(to.try_send(touch{}));
-  auto f = ask(to, 8, deadline::after(1ms));
+TEST_F(async_ask_test, ADeadlineEndsTheWaitForCapacity) {
+  const auto receiver = make(1);
+  ASSERT_TRUE(receiver.try_send(touch{}));
+  auto f = ask(receiver, 8, deadline::after(1ms));
   while (!f.is_ready()) tasks.run_all();
   EXPECT_EQ(why<actor_error>(std::move(f)), actor_error::full);
-  EXPECT_EQ(to.waiting(), 0U);
+  EXPECT_EQ(receiver.waiting(), 0U);
 }
 
-TEST_F(async_ask_test, AStopEndsTheWaitForRoom) {
-  const auto to = make(1);
-  ASSERT_TRUE(to.try_send(touch{}));
+TEST_F(async_ask_test, AStopEndsTheWaitForCapacity) {
+  const auto receiver = make(1);
+  ASSERT_TRUE(receiver.try_send(touch{}));
   std::stop_source stop;
-  auto f = ask(to, 8, stop.get_token());
+  auto f = ask(receiver, 8, stop.get_token());
   stop.request_stop();
   tasks.run_all();
   EXPECT_EQ(why<actor_error>(std::move(f)), actor_error::stopped);
-  EXPECT_EQ(to.waiting(), 0U);
+  EXPECT_EQ(receiver.waiting(), 0U);
 }
 
-TEST_F(async_ask_test, ItsLimitsEndTheWaitForTheAnswerAndTheOtherHearsOfIt) {
+TEST_F(async_ask_test, ItsLimitsEndTheWaitForTheReplyAndTheResponderIsNotWanted) {
   auto kept = std::make_shared<std::optional<responder<int>>>();
-  const auto to = system.spawn<silent>(kept);
+  const auto receiver = system.spawn<silent>(kept);
   std::stop_source stop;
-  auto stopped = ask(to, 8, stop.get_token());
+  auto stopped = ask(receiver, 8, stop.get_token());
   run();
   ASSERT_TRUE(kept->has_value());
   EXPECT_TRUE((*kept)->is_wanted());
@@ -156,22 +156,22 @@ TEST_F(async_ask_test, ItsLimitsEndTheWaitForTheAnswerAndTheOtherHearsOfIt) {
   EXPECT_EQ(why<future_error>(std::move(stopped)), future_error::cancelled);
   EXPECT_FALSE((*kept)->is_wanted());
 
-  auto late = ask(to, 8, deadline::after(1ms));
+  auto late = ask(receiver, 8, deadline::after(1ms));
   while (!late.is_ready()) run();
   EXPECT_EQ(why<future_error>(std::move(late)), future_error::timed_out);
   EXPECT_FALSE((*kept)->is_wanted());
 }
 
-TEST_F(async_ask_test, OneThatHasEndedIsGone) {
-  const auto to = make();
-  to.stop();
+TEST_F(async_ask_test, AnEndedActorIsTerminated) {
+  const auto receiver = make();
+  receiver.stop();
   run();
-  EXPECT_EQ(why<actor_error>(ask(to, 8)), actor_error::gone);
+  EXPECT_EQ(why<actor_error>(ask(receiver, 8)), actor_error::terminated);
 }
 
 TEST_F(async_ask_test, ARecipientARouterAndAKeyAreAskedInTheSameWay) {
-  const auto to = make();
-  auto by_recipient = ask(recipient<half>(to), 8);
+  const auto receiver = make();
+  auto by_recipient = ask(recipient<half>(receiver), 8);
   const actor_router<worker> desk(system, {.members = 2});
   auto by_router = ask(desk, 10);
   const keyed_actors<worker> workers(system, {.idle = 0s});
@@ -182,7 +182,7 @@ TEST_F(async_ask_test, ARecipientARouterAndAKeyAreAskedInTheSameWay) {
   EXPECT_EQ(by_key.get(), 6);
 }
 
-TEST_F(async_ask_test, ARouterThatIsFullSuspends) {
+TEST_F(async_ask_test, AFullRouterSuspends) {
   actor_router_options o;
   o.members = 1;
   o.member.mailbox.capacity = 1;
@@ -195,7 +195,7 @@ TEST_F(async_ask_test, ARouterThatIsFullSuspends) {
   EXPECT_EQ(f.get(), 5);
 }
 
-// ---- handed on
+// ---- forwarded
 
 struct hand_on {
   using reply = int;
@@ -205,34 +205,36 @@ struct hand_on {
 template <class To>
 class between : public actor<between<To>, hand_on> {
  public:
-  between(To to, wait_limits limits) : to_(std::move(to)), limits_(std::move(limits)) {}
+  between(To receiver, wait_limits limits)
+      : receiver_(std::move(receiver)), limits_(std::move(limits)) {}
   void on(hand_on m, responder<int> asker) {
-    (void)this->forward(to_, half{m.of}, std::move(asker), limits_);
+    (void)this->forward(receiver_, half{m.of}, std::move(asker), limits_);
   }
 
  private:
-  const To to_;
+  const To receiver_;
   const wait_limits limits_;
 };
 
 template <class To>
 class between_later : public actor<between_later<To>, hand_on> {
  public:
-  between_later(To to, wait_limits limits) : to_(std::move(to)), limits_(std::move(limits)) {}
+  between_later(To receiver, wait_limits limits)
+      : receiver_(std::move(receiver)), limits_(std::move(limits)) {}
   task<> on(hand_on m, responder<int> asker) {
     half h{m.of};
-    auto handing = this->async_forward(to_, h, std::move(asker), limits_);
+    auto handing = this->async_forward(receiver_, h, std::move(asker), limits_);
     (void)co_await std::move(handing);
   }
 
  private:
-  const To to_;
+  const To receiver_;
   const wait_limits limits_;
 };
 
-TEST_F(async_ask_test, ARequestIsHandedOnToWhateverCanBeAddressed) {
-  const auto to = make();
-  const recipient<half> as_recipient = to;
+TEST_F(async_ask_test, ARequestIsForwardedToEveryKindOfAddress) {
+  const auto receiver = make();
+  const recipient<half> as_recipient = receiver;
   const keyed_actors<worker> workers(system, {.idle = 0s});
   const actor_router<worker> desk(system, {.members = 2});
   const auto a = system.spawn<between<recipient<half>>>(as_recipient, wait_limits());
@@ -247,11 +249,12 @@ TEST_F(async_ask_test, ARequestIsHandedOnToWhateverCanBeAddressed) {
   EXPECT_EQ(fc.get(), 3);
 }
 
-TEST_F(async_ask_test, ACoroutineHandsOnToWhateverCanBeAddressed) {
-  const auto to = make();
+TEST_F(async_ask_test, ACoroutineForwardsToEveryKindOfAddress) {
+  const auto receiver = make();
   const keyed_actors<worker> workers(system, {.idle = 0s});
   const actor_router<worker> desk(system, {.members = 2});
-  const auto a = system.spawn<between_later<recipient<half>>>(recipient<half>(to), wait_limits());
+  const auto a =
+      system.spawn<between_later<recipient<half>>>(recipient<half>(receiver), wait_limits());
   const auto b = system.spawn<between_later<keyed_ref<worker>>>(workers.of("a"), wait_limits());
   const auto c = system.spawn<between_later<actor_router<worker>>>(desk, wait_limits());
   auto fa = a.ask(hand_on{2});
@@ -263,36 +266,36 @@ TEST_F(async_ask_test, ACoroutineHandsOnToWhateverCanBeAddressed) {
   EXPECT_EQ(fc.get(), 3);
 }
 
-TEST_F(async_ask_test, WhoHandsOnWaitsForRoomWithoutAThread) {
-  const auto to = make(1);
-  ASSERT_TRUE(to.try_send(touch{}));
-  const auto a = system.spawn<between_later<ref<worker>>>(to, wait_limits());
+TEST_F(async_ask_test, AForwardWaitsForCapacityWithoutAThread) {
+  const auto receiver = make(1);
+  ASSERT_TRUE(receiver.try_send(touch{}));
+  const auto a = system.spawn<between_later<ref<worker>>>(receiver, wait_limits());
   auto answer = a.ask(hand_on{2});
   run();
   EXPECT_EQ(answer.get(), 1);
 }
 
-TEST_F(async_ask_test, ARequestThatIsHandedOnHasItsLimits) {
+TEST_F(async_ask_test, AForwardHasItsLimits) {
   manual_executor never;
   actor_options o;
   o.mailbox.capacity = 1;
   o.on = &never;
-  const auto to = system.spawn_with<worker>(o);
-  ASSERT_TRUE(to.try_send(touch{}));
+  const auto receiver = system.spawn_with<worker>(o);
+  ASSERT_TRUE(receiver.try_send(touch{}));
   std::stop_source stop;
   stop.request_stop();
   const wait_limits stopped(stop.get_token());
   const wait_limits late(deadline::after(0ns));
-  auto a = system.spawn<between<ref<worker>>>(to, stopped).ask(hand_on{2});
-  auto b = system.spawn<between<ref<worker>>>(to, late).ask(hand_on{2});
-  auto c = system.spawn<between_later<ref<worker>>>(to, stopped).ask(hand_on{2});
-  auto d = system.spawn<between_later<ref<worker>>>(to, late).ask(hand_on{2});
+  auto a = system.spawn<between<ref<worker>>>(receiver, stopped).ask(hand_on{2});
+  auto b = system.spawn<between<ref<worker>>>(receiver, late).ask(hand_on{2});
+  auto c = system.spawn<between_later<ref<worker>>>(receiver, stopped).ask(hand_on{2});
+  auto d = system.spawn<between_later<ref<worker>>>(receiver, late).ask(hand_on{2});
   while (!d.is_ready()) run();
   EXPECT_EQ(why<actor_error>(std::move(a)), actor_error::stopped);
   EXPECT_EQ(why<actor_error>(std::move(b)), actor_error::full);
   EXPECT_EQ(why<actor_error>(std::move(c)), actor_error::stopped);
   EXPECT_EQ(why<actor_error>(std::move(d)), actor_error::full);
-  to.stop();
+  receiver.stop();
   never.run_all();
 }
 
@@ -301,10 +304,10 @@ TEST_F(async_ask_test, ARecipientCanWaitUntilATime) {
   actor_options o;
   o.mailbox.capacity = 1;
   o.on = &never;
-  const recipient<touch> to = system.spawn_with<worker>(o);
-  EXPECT_EQ(to.try_send_until(touch{}, std::chrono::steady_clock::now()), status::ok);
-  EXPECT_EQ(to.try_send_until({}, std::chrono::steady_clock::now()), status::timed_out);
-  to.stop();
+  const recipient<touch> receiver = system.spawn_with<worker>(o);
+  EXPECT_EQ(receiver.send(touch{}, std::chrono::steady_clock::now()), status::ok);
+  EXPECT_EQ(receiver.send({}, std::chrono::steady_clock::now()), status::timed_out);
+  receiver.stop();
   never.run_all();
 }
 

@@ -1,5 +1,4 @@
-// Children that are to be there always, made anew when they fail, or never: which of them comes
-// back after what.
+// Kinds of children: permanent, transient and temporary, and what each is restarted after.
 #include <gtest/gtest.h>
 
 #include <exception>
@@ -29,8 +28,8 @@ class child_kind_test : public ::testing::Test {
     return hired;
   }
   // A boss with one of each kind, in this order.
-  void open(strategy who) {
-    boss = s.enter("boss", {.who = who});
+  void open(strategy scope) {
+    boss = s.enter("boss", {.strategy = scope});
     p = hire(boss, "p", child_kind::permanent);
     x = hire(boss, "x", child_kind::temporary);
     t = hire(boss, "t", child_kind::transient);
@@ -49,9 +48,9 @@ class child_kind_test : public ::testing::Test {
   ref<player> t;
 };
 
-// ---- each by itself
+// ---- one at a time
 
-TEST_F(child_kind_test, OfThoseThatFailAllAreMadeAnewButTheTemporary) {
+TEST_F(child_kind_test, AFailureRestartsAllKindsButTheTemporary) {
   open(strategy::one_for_one);
   s.fall(p);
   s.fall(t);
@@ -62,7 +61,7 @@ TEST_F(child_kind_test, OfThoseThatFailAllAreMadeAnewButTheTemporary) {
   EXPECT_EQ(x.ended().get().why, end_reason::failed);
 }
 
-TEST_F(child_kind_test, OfThoseThatEndThemselvesOnlyThePermanentIsMadeAnew) {
+TEST_F(child_kind_test, AnEndByItselfRestartsOnlyThePermanent) {
   open(strategy::one_for_one);
   for (const auto& each : {p, t, x}) s.tell(each, [](player& me) { me.stop_self(); });
   EXPECT_EQ(s.took(), "p! -p +p t! -t x! -x");
@@ -72,7 +71,7 @@ TEST_F(child_kind_test, OfThoseThatEndThemselvesOnlyThePermanentIsMadeAnew) {
   EXPECT_EQ(below(boss), "p");
 }
 
-TEST_F(child_kind_test, APermanentOneThatSomebodyElseEndsComesBackWithItsMailbox) {
+TEST_F(child_kind_test, APermanentChildEndedByAnotherPartyIsRestartedWithItsMailbox) {
   open(strategy::one_for_one);
   ASSERT_TRUE(p.send(say{"one"}));
   p.stop();
@@ -87,21 +86,21 @@ TEST_F(child_kind_test, APermanentOneThatSomebodyElseEndsComesBackWithItsMailbox
   EXPECT_EQ(s.took(), "p! -p +p");
 }
 
-TEST_F(child_kind_test, APermanentOneEndsWithItsParentAndWhenThatSaysSo) {
+TEST_F(child_kind_test, APermanentChildEndsWithItsParentAndWhenItsParentEndsIt) {
   open(strategy::one_for_one);
   const auto second = hire(boss, "q", child_kind::permanent);
   (void)s.took();
   s.tell(boss, [&](player&) { p.stop(); });
   EXPECT_EQ(s.took(), "p! -p");
-  EXPECT_TRUE(p.is_over());
+  EXPECT_TRUE(p.is_terminated());
   boss.close();
   s.run();
   EXPECT_EQ(s.took(), "q! -q t! -t x! -x boss! -boss");
-  EXPECT_TRUE(second.is_over());
+  EXPECT_TRUE(second.is_terminated());
   EXPECT_EQ(s.failures(), "");
 }
 
-TEST_F(child_kind_test, APermanentOneOfTheSystemIsEndedFromOutside) {
+TEST_F(child_kind_test, APermanentActorOfTheSystemIsEndedFromOutside) {
   const auto top = s.system.spawn_with<player>({.name = "top", .kind = child_kind::permanent},
                                                testing::part{.name = "top", .log = &s.log});
   s.tell(top, [](player& me) { me.stop_self(); });
@@ -109,30 +108,30 @@ TEST_F(child_kind_test, APermanentOneOfTheSystemIsEndedFromOutside) {
   top.stop();
   s.run();
   EXPECT_EQ(s.took(), "top! -top");
-  EXPECT_TRUE(top.is_over());
+  EXPECT_TRUE(top.is_terminated());
 }
 
-TEST_F(child_kind_test, TheEndOfAPermanentOneIsDecidedAboutAsAFailureAndSaysSo) {
-  bool was_told = false;
-  supervision how;
-  how.decide = [&](const std::exception_ptr& why) {
+TEST_F(child_kind_test, TheEndOfAPermanentChildIsAFailureWithItsReason) {
+  bool was_notified = false;
+  supervision rules;
+  rules.decide = [&](const std::exception_ptr& why) {
     try {
       std::rethrow_exception(why);
     } catch (const actor_error& e) {
-      was_told = e.why() == actor_error::ended;
+      was_notified = e.why() == actor_error::unexpected_end;
     }
     return directive::stop;
   };
-  boss = s.enter("boss", how);
+  boss = s.enter("boss", rules);
   p = hire(boss, "p", child_kind::permanent);
   p.stop();
   s.run();
-  EXPECT_TRUE(was_told);
+  EXPECT_TRUE(was_notified);
   EXPECT_EQ(s.took(), "+boss +p p! -p");
   EXPECT_EQ(p.ended().get().why, end_reason::failed);
 }
 
-TEST_F(child_kind_test, APermanentOneThatEndsAgainAndAgainIsTooMuchForItsParent) {
+TEST_F(child_kind_test, APermanentChildThatEndsTooOftenEscalates) {
   boss = s.enter("boss", {.restarts_max = 2, .within = 1h});
   p = hire(boss, "p", child_kind::permanent);
   for (int i = 0; i < 3; ++i) {
@@ -140,10 +139,10 @@ TEST_F(child_kind_test, APermanentOneThatEndsAgainAndAgainIsTooMuchForItsParent)
     s.run();
   }
   EXPECT_EQ(s.failures(), "p:restart p:restart p:escalate boss:restart");
-  EXPECT_TRUE(p.is_over());
+  EXPECT_TRUE(p.is_terminated());
 }
 
-TEST_F(child_kind_test, TheFailuresOfATemporaryOneAreNoRestarts) {
+TEST_F(child_kind_test, FailuresOfATemporaryChildAreNoRestarts) {
   boss = s.enter("boss", {.restarts_max = 1, .within = 1h});
   for (int i = 0; i < 5; ++i) s.fall(hire(boss, "x", child_kind::temporary));
   EXPECT_EQ(s.system.stats().restarts, 0U);
@@ -153,23 +152,23 @@ TEST_F(child_kind_test, TheFailuresOfATemporaryOneAreNoRestarts) {
   EXPECT_EQ(s.failures(), "t:restart");
 }
 
-TEST_F(child_kind_test, ATemporaryOneIsResumedAndEscalatesAsAnyOther) {
-  boss = s.enter("boss", {.what = directive::resume});
+TEST_F(child_kind_test, ATemporaryChildIsResumedAndEscalatesAsAnyOther) {
+  boss = s.enter("boss", {.action = directive::resume});
   x = hire(boss, "x", child_kind::temporary);
   (void)s.took();
   s.fall(x);
   s.tell(x, [](player& me) { me.note("goes on"); });
   EXPECT_EQ(s.took(), "goes on");
-  const auto strict = s.enter("strict", {.what = directive::escalate});
+  const auto strict = s.enter("strict", {.action = directive::escalate});
   const auto y = hire(strict, "y", child_kind::temporary);
   (void)s.failures();
   s.fall(y);
   EXPECT_EQ(s.failures(), "y:escalate strict:restart");
 }
 
-// ---- in a round with others
+// ---- in a round with siblings
 
-TEST_F(child_kind_test, ARoundEndsTheTemporaryOnesThatAreInIt) {
+TEST_F(child_kind_test, ARoundEndsItsTemporaryChildren) {
   open(strategy::one_for_all);
   s.fall(p);
   EXPECT_EQ(s.took(), "t! -t x! -x p! -p +p +t");
@@ -179,7 +178,7 @@ TEST_F(child_kind_test, ARoundEndsTheTemporaryOnesThatAreInIt) {
   EXPECT_EQ(s.took(), "t! -t p! -p +p +t");
 }
 
-TEST_F(child_kind_test, ARoundLeavesATemporaryOneThatWasThereBefore) {
+TEST_F(child_kind_test, ARoundLeavesAnOlderTemporaryChild) {
   open(strategy::rest_for_one);
   s.fall(t);
   EXPECT_EQ(s.took(), "t! -t +t");
@@ -189,21 +188,21 @@ TEST_F(child_kind_test, ARoundLeavesATemporaryOneThatWasThereBefore) {
   EXPECT_EQ(s.took(), "t! -t x! -x p! -p +p +t");
 }
 
-TEST_F(child_kind_test, ATemporaryOneThatFailsTakesNobodyDown) {
+TEST_F(child_kind_test, AFailingTemporaryChildStartsNoRound) {
   open(strategy::one_for_all);
   s.fall(x);
   EXPECT_EQ(s.took(), "x! -x");
   EXPECT_EQ(below(boss), "pt");
 }
 
-TEST_F(child_kind_test, ATemporaryOneThatFailsBeforeTheRoundComesToItEndsInIt) {
+TEST_F(child_kind_test, ATemporaryChildThatFailsDuringARoundEndsInIt) {
   manual_executor aside;
-  boss = s.enter("boss", {.who = strategy::one_for_all});
+  boss = s.enter("boss", {.strategy = strategy::one_for_all});
   p = hire(boss, "p", child_kind::permanent);
   x = hire(boss, "x", child_kind::temporary);
   s.tell(boss, [&](player& me) { t = me.hire("t", {.on = &aside}); });
   (void)s.took();
-  s.fall(p);  // the round waits for t, which does not come to its turn
+  s.fall(p);  // the round waits for t, which gets no turn
   s.fall(x);
   EXPECT_EQ(s.failures(), "p:restart x:stop");
   aside.run_all();
@@ -219,8 +218,8 @@ TEST_F(child_kind_test, ATemporaryOneThatFailsBeforeTheRoundComesToItEndsInIt) {
   s.run();
 }
 
-TEST_F(child_kind_test, ARoundOfTemporaryOnesAloneIsOverAtOnce) {
-  boss = s.enter("boss", {.who = strategy::rest_for_one, .backoff_first = 1s});
+TEST_F(child_kind_test, ARoundOfOnlyTemporaryChildrenEndsAtOnce) {
+  boss = s.enter("boss", {.strategy = strategy::rest_for_one, .backoff_first = 1s});
   t = hire(boss, "t", child_kind::transient);
   x = hire(boss, "x", child_kind::temporary);
   (void)s.took();
@@ -231,22 +230,22 @@ TEST_F(child_kind_test, ARoundOfTemporaryOnesAloneIsOverAtOnce) {
   const auto next = hire(boss, "n", child_kind::transient);
   s.fall(next);
   s.advance(1s);
-  EXPECT_EQ(s.took(), "+n n! -n +n") << "the supervisor is at work";
+  EXPECT_EQ(s.took(), "+n n! -n +n") << "the supervisor handles messages";
 }
 
 // ---- many threads
 
-TEST(child_kind_stress_test, ThoseThatEndThemAndHaveThemFailLeaveNobodyBehind) {
+TEST(child_kind_stress_test, EndsAndFailuresFromManyThreadsLeaveNoActorBehind) {
   constexpr int rounds = 300;
-  for (const strategy who : {strategy::one_for_one, strategy::one_for_all}) {
+  for (const strategy scope : {strategy::one_for_one, strategy::one_for_all}) {
     work_stealing_pool pool({.threads = 2});
     actor_system_options o;
     o.on_failure = [](const actor_failure&) {};
     actor_system system(pool, o);
     testing::journal log;
-    const auto boss =
-        system.spawn_with<player>(testing::named("boss", {.who = who, .restarts_max = 1'000'000}),
-                                  testing::part{.name = "boss", .log = &log});
+    const auto boss = system.spawn_with<player>(
+        testing::named("boss", {.strategy = scope, .restarts_max = 1'000'000}),
+        testing::part{.name = "boss", .log = &log});
     std::vector<ref<player>> all;
     latch hired(1);
     ASSERT_TRUE(boss.send(testing::act{[&](player& me) {
@@ -269,12 +268,12 @@ TEST(child_kind_stress_test, ThoseThatEndThemAndHaveThemFailLeaveNobodyBehind) {
       const std::jthread one(trouble);
       const std::jthread other(trouble);
     }
-    EXPECT_FALSE(all[0].is_over()) << "it is permanent";
-    EXPECT_FALSE(all[2].is_over()) << "it is made anew";
+    EXPECT_FALSE(all[0].is_terminated()) << "it is permanent";
+    EXPECT_FALSE(all[2].is_terminated()) << "it is restarted";
     EXPECT_TRUE(all[0].ask(testing::question{}).get() == "c");
     boss.stop();
     (void)boss.ended().get();
-    for (const auto& each : all) EXPECT_TRUE(each.is_over());
+    for (const auto& each : all) EXPECT_TRUE(each.is_terminated());
   }
 }
 

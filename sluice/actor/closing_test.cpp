@@ -1,10 +1,10 @@
-// What an actor that was closed still does before it ends.
+// The work of a closed actor before it ends.
 #include <gtest/gtest.h>
 
 #include <string>
 
 #include "sluice/actor/actor_test_kit.hpp"
-#include "sluice/actor/letting_others_in.hpp"
+#include "sluice/actor/reentrant.hpp"
 #include "sluice/future/promise.hpp"
 
 namespace sluice::closing_test {
@@ -15,13 +15,13 @@ struct fetch {
 };
 struct note {};
 
-// Begins to fetch, lets others in, and has something to do when the result is there.
+// Fetches in a reentrant wait, and has work to do when the result is ready.
 class fetcher : public actor<fetcher, fetch, note> {
  public:
   fetcher(promise<int>* source, std::string* log) : source_(*source), log_(*log) {}
   task<int> on(fetch) {
     log_ += "begun ";
-    const int got = co_await letting_others_in(source_.get_future());
+    const int got = co_await reentrant(source_.get_future());
     log_ += "fetched ";
     co_return got;
   }
@@ -40,33 +40,33 @@ class closing_test : public ::testing::Test {
   actor_test_kit kit;
 };
 
-TEST_F(closing_test, WhatHasLetOthersInIsFinishedFirst) {
+TEST_F(closing_test, AReentrantWaitIsFinishedFirst) {
   const auto f = kit.spawn<fetcher>(&source, &log);
   auto answer = f.ask(fetch{});
   ASSERT_TRUE(f.send(note{}));
   f.close();
   kit.settle();
-  EXPECT_EQ(log, "begun noted ");  // it waits, and takes nothing more
-  EXPECT_FALSE(f.is_over());
+  EXPECT_EQ(log, "begun noted ");  // it waits, and accepts no messages
+  EXPECT_FALSE(f.is_terminated());
   EXPECT_EQ(f.send(note{}), status::closed);
 
   source.set_value(7);
   kit.settle();
   EXPECT_EQ(log, "begun noted fetched stopping");
-  EXPECT_TRUE(f.is_over());
+  EXPECT_TRUE(f.is_terminated());
   EXPECT_EQ(answer.get(), 7);
 }
 
-TEST_F(closing_test, AStopEndsWhatACloseWaitsFor) {
+TEST_F(closing_test, AStopEndsTheWaitOfAClose) {
   const auto f = kit.spawn<fetcher>(&source, &log);
   auto answer = f.ask(fetch{});
   f.close();
   kit.settle();
-  EXPECT_FALSE(f.is_over());
+  EXPECT_FALSE(f.is_terminated());
 
   f.stop();
   kit.settle();
-  EXPECT_TRUE(f.is_over());
+  EXPECT_TRUE(f.is_terminated());
   EXPECT_EQ(log, "begun stopping");
   EXPECT_THROW((void)answer.get(), future_error);
 }

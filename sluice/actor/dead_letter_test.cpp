@@ -1,4 +1,4 @@
-// What is told of a message that nobody handled, and of an answer that nobody waited for.
+// Reports of messages that were not handled, and of replies that arrived too late.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -33,17 +33,17 @@ class clerk : public actor<clerk, note, question> {
 };
 
 struct pass_note {
-  ref<clerk> to;
+  ref<clerk> receiver;
 };
 struct pass_question {
-  ref<clerk> to;
+  ref<clerk> receiver;
 };
 class messenger : public actor<messenger, pass_note, pass_question> {
  public:
-  void on(pass_note m) { (void)m.to.try_send(note{}); }
+  void on(pass_note m) { (void)m.receiver.try_send(note{}); }
   task<> on(pass_question m) {
     question q;
-    auto asking = m.to.async_ask(q);
+    auto asking = m.receiver.async_ask(q);
     try {
       (void)co_await std::move(asking);
     } catch (const actor_error&) {
@@ -69,9 +69,10 @@ class dead_letter_test : public ::testing::Test {
   actor_system_options options() {
     actor_system_options o;
     o.on_dead_letter = [this](const dead_letter& d) {
-      told.push_back(last_part(d.type) + " '" + std::string(d.name) + "' (" + std::to_string(d.to) +
-                     ") " + last_part(d.message) + (d.is_request ? "?" : "") + " from " +
-                     std::to_string(d.from) + ": " + std::string(to_string(d.why)));
+      reported.push_back(last_part(d.type) + " '" + std::string(d.name) + "' (" +
+                         std::to_string(d.receiver) + ") " + last_part(d.message) +
+                         (d.is_request ? "?" : "") + " from " + std::to_string(d.from) + ": " +
+                         std::string(to_string(d.why)));
     };
     return o;
   }
@@ -83,28 +84,28 @@ class dead_letter_test : public ::testing::Test {
   }
   using lines = std::vector<std::string>;
 
-  lines told;
+  lines reported;
   manual_executor on;
   actor_system system{on, options()};
 };
 
-TEST_F(dead_letter_test, SaysWhoWasToHandleWhat) {
+TEST_F(dead_letter_test, NamesTheReceiverAndTheMessage) {
   const auto anna = make("anna");
   anna.stop();
   run();
   EXPECT_EQ(anna.send(note{}), status::closed);
   EXPECT_THROW((void)anna.ask(question{}).get(), actor_error);
-  EXPECT_EQ(told, (lines{"clerk 'anna' (1) note from 0: the actor has ended",
-                         "clerk 'anna' (1) question? from 0: the actor has ended"}));
+  EXPECT_EQ(reported, (lines{"clerk 'anna' (1) note from 0: the actor has ended",
+                             "clerk 'anna' (1) question? from 0: the actor has ended"}));
 }
 
-TEST_F(dead_letter_test, OneWithoutANameHasItsTypeAndNumber) {
+TEST_F(dead_letter_test, AnActorWithoutANameHasItsTypeAndNumber) {
   const auto some = system.spawn<clerk>();
   some.stop();
   run();
   EXPECT_EQ(some.send(note{}), status::closed);
-  ASSERT_EQ(told.size(), 1U);
-  EXPECT_NE(told[0].find("clerk-1'"), std::string::npos) << told[0];
+  ASSERT_EQ(reported.size(), 1U);
+  EXPECT_NE(reported[0].find("clerk-1'"), std::string::npos) << reported[0];
 }
 
 struct hire {
@@ -130,8 +131,8 @@ class dead_letter_path_test : public ::testing::Test {
     on.run_all();
   }
   template <class To, class M>
-  auto ask(const To& to, M m) {
-    auto answer = to.ask(std::move(m));
+  auto ask(const To& receiver, M m) {
+    auto answer = receiver.ask(std::move(m));
     on.run_all();
     return answer.get();
   }
@@ -147,18 +148,18 @@ class dead_letter_path_test : public ::testing::Test {
   actor_system system{on, options()};
 };
 
-TEST_F(dead_letter_path_test, NamesAllThatAreAbove) {
+TEST_F(dead_letter_path_test, NamesAllParents) {
   const auto bank = system.spawn_with<office>({.name = "bank"});
   const auto branch = ask(bank, open_branch{"harbour"});
   const auto anna = ask(branch, hire{"anna"});
   anna.stop();
-  ASSERT_TRUE(anna.send(note{})) << "it has not begun to end";
+  ASSERT_TRUE(anna.send(note{})) << "its end has not begun";
   on.run_all();
   (void)anna.send(note{});
   EXPECT_EQ(paths, (lines{"/bank/harbour/anna", "/bank/harbour/anna"}));
 }
 
-TEST_F(dead_letter_path_test, IsTheSameWhenThoseAboveAreGone) {
+TEST_F(dead_letter_path_test, IsTheSameWhenTheParentsAreDestroyed) {
   ref<clerk> anna;
   {
     const auto bank = system.spawn_with<office>({.name = "bank"});
@@ -173,7 +174,7 @@ TEST_F(dead_letter_path_test, IsTheSameWhenThoseAboveAreGone) {
   EXPECT_EQ(paths, (lines{"/bank/harbour/anna", "/bank/harbour/anna"}));
 }
 
-TEST_F(dead_letter_path_test, HasATypeAndANumberWhereThereIsNoName) {
+TEST_F(dead_letter_path_test, HasATypeAndANumberWithoutAName) {
   const auto bank = system.spawn<office>();
   const auto anna = ask(bank, hire{"anna"});
   anna.stop();
@@ -187,7 +188,7 @@ TEST_F(dead_letter_path_test, HasATypeAndANumberWhereThereIsNoName) {
   EXPECT_EQ(paths, (lines{above + "/anna", above}));
 }
 
-TEST_F(dead_letter_path_test, IsKnownOfOneThatNeverLived) {
+TEST_F(dead_letter_path_test, HasAPathForAnActorThatWasNeverStarted) {
   class last_words : public actor<last_words, note> {
    public:
     explicit last_words(ref<clerk>& born) : born_(born) {}
@@ -205,7 +206,7 @@ TEST_F(dead_letter_path_test, IsKnownOfOneThatNeverLived) {
   EXPECT_EQ(paths, lines{"/bank/late"});
 }
 
-TEST_F(dead_letter_test, SaysWhoSentIt) {
+TEST_F(dead_letter_test, NamesTheSender) {
   const auto anna = make("anna");
   const auto bob = system.spawn<messenger>();
   anna.stop();
@@ -213,8 +214,8 @@ TEST_F(dead_letter_test, SaysWhoSentIt) {
   ASSERT_TRUE(bob.send(pass_note{anna}));
   ASSERT_TRUE(bob.send(pass_question{anna}));
   run();
-  EXPECT_EQ(told, (lines{"clerk 'anna' (1) note from 2: the actor has ended",
-                         "clerk 'anna' (1) question? from 2: the actor has ended"}));
+  EXPECT_EQ(reported, (lines{"clerk 'anna' (1) note from 2: the actor has ended",
+                             "clerk 'anna' (1) question? from 2: the actor has ended"}));
 }
 
 TEST_F(dead_letter_test, AnActorOfAnotherSystemIsNoSenderHere) {
@@ -229,10 +230,10 @@ TEST_F(dead_letter_test, AnActorOfAnotherSystemIsNoSenderHere) {
     elsewhere.stop();
     run();
   }
-  EXPECT_EQ(told, (lines{"clerk 'anna' (1) note from 0: the actor has ended"}));
+  EXPECT_EQ(reported, (lines{"clerk 'anna' (1) note from 0: the actor has ended"}));
 }
 
-TEST_F(dead_letter_test, WhatWasAcceptedAndNotHandledIsToldApart) {
+TEST_F(dead_letter_test, AnAcceptedMessageThatIsNotHandledHasItsOwnReason) {
   manual_executor aside;
   const auto anna = system.spawn_with<clerk>({.name = "anna", .on = &aside});
   const auto bob = system.spawn<messenger>();
@@ -242,38 +243,38 @@ TEST_F(dead_letter_test, WhatWasAcceptedAndNotHandledIsToldApart) {
   anna.stop();
   aside.run_all();
   run();
-  EXPECT_EQ(told,
-            (lines{"clerk 'anna' (1) note from 2: the actor ended before it came to it",
-                   "clerk 'anna' (1) question? from 0: the actor ended before it came to it"}));
+  EXPECT_EQ(reported,
+            (lines{"clerk 'anna' (1) note from 2: the actor ended before handling it",
+                   "clerk 'anna' (1) question? from 0: the actor ended before handling it"}));
   try {
     (void)asked.get();
     FAIL();
   } catch (const actor_error& e) {
-    EXPECT_EQ(e.why(), actor_error::gone);
+    EXPECT_EQ(e.why(), actor_error::terminated);
   }
 }
 
-TEST_F(dead_letter_test, WhatAFullMailboxDropsIsToldWithItsSender) {
+TEST_F(dead_letter_test, AMessageDroppedByAFullMailboxIsReportedWithItsSender) {
   const auto anna = make("anna", {.capacity = 1, .overflow = overflow::drop_oldest});
   manual_executor aside;
   const auto bob = system.spawn_with<messenger>({.on = &aside});
   ASSERT_TRUE(bob.send(pass_note{anna}));
   aside.run_all();
   EXPECT_TRUE(anna.send(note{}));
-  EXPECT_EQ(told, lines{"clerk 'anna' (1) note from 2: dropped by a full mailbox"});
+  EXPECT_EQ(reported, lines{"clerk 'anna' (1) note from 2: dropped by a full mailbox"});
   bob.stop();
   aside.run_all();
 }
 
-TEST_F(dead_letter_test, OneThatNeverLivedHasEnded) {
+TEST_F(dead_letter_test, AnActorThatWasNeverStartedHasEnded) {
   system.stop();
   run();
   const auto late = make("late");
   EXPECT_EQ(late.send(note{}), status::closed);
-  EXPECT_EQ(told, lines{"clerk 'late' (1) note from 0: the actor has ended"});
+  EXPECT_EQ(reported, lines{"clerk 'late' (1) note from 0: the actor has ended"});
 }
 
-TEST_F(dead_letter_test, AMessageOutlivesARestartAndIsNone) {
+TEST_F(dead_letter_test, AMessageThatOutlivesARestartIsNoDeadLetter) {
   struct fall {};
   struct faller : actor<faller, fall, note> {
     void on(fall) { throw std::runtime_error("it fell"); }
@@ -286,17 +287,17 @@ TEST_F(dead_letter_test, AMessageOutlivesARestartAndIsNone) {
   ASSERT_TRUE(f.send(fall{}));
   ASSERT_TRUE(f.send(note{}));
   run();
-  EXPECT_EQ(told, lines{});
+  EXPECT_EQ(reported, lines{});
   other.stop();
   run();
 }
 
-// ---- answers that come too late
+// ---- late replies
 
-// Answers when it is told to.
+// Replies when a message makes it reply.
 class slow : public actor<slow, question, note> {
  public:
-  void on(question, responder<int> to) { kept_ = std::move(to); }
+  void on(question, responder<int> asker) { kept_ = std::move(asker); }
   void on(note m) { kept_.reply(m.number); }
 
  private:
@@ -304,14 +305,14 @@ class slow : public actor<slow, question, note> {
 };
 
 struct ask_him {
-  ref<slow> whom;
+  ref<slow> target;
   wait_limits limits;
 };
 class asker : public actor<asker, ask_him> {
  public:
   task<> on(ask_him m) {
     question q;
-    auto asking = m.whom.async_ask(q, m.limits);
+    auto asking = m.target.async_ask(q, m.limits);
     try {
       (void)co_await std::move(asking);
     } catch (const future_error&) {
@@ -335,49 +336,50 @@ class late_reply_test : public ::testing::Test {
     o.on_dead_letter = [this](const dead_letter&) { ++dead; };
     o.on_late_reply = [this](const late_reply& r) {
       const auto last = [](std::string_view n) { return std::string(n.substr(n.rfind(':') + 1)); };
-      told.push_back(last(r.type) + " '" + std::string(r.name) + "' (" + std::to_string(r.asked) +
-                     ") " + last(r.message) + " for " + std::to_string(r.asker));
+      reported.push_back(last(r.type) + " '" + std::string(r.name) + "' (" +
+                         std::to_string(r.asked) + ") " + last(r.message) + " for " +
+                         std::to_string(r.asker));
     };
     return o;
   }
-  void reply(const ref<slow>& whom) {
-    ASSERT_TRUE(whom.send(note{1}));
+  void reply(const ref<slow>& target) {
+    ASSERT_TRUE(target.send(note{1}));
     run();
   }
   using lines = std::vector<std::string>;
 
-  lines told;
+  lines reported;
   int dead = 0;
   manual_clock time;
   manual_executor on;
   actor_system system{on, options()};
 };
 
-TEST_F(late_reply_test, IsToldAndCountedAndIsNoDeadLetter) {
+TEST_F(late_reply_test, IsReportedAndCountedAndIsNoDeadLetter) {
   const auto anna = system.spawn_with<slow>({.name = "anna"});
   auto f = anna.ask(question{}, deadline::after(1s, time));
   run();
   time.advance(1s);
   EXPECT_THROW((void)f.get(), future_error);
-  EXPECT_EQ(told, lines{}) << "nobody has answered";
+  EXPECT_EQ(reported, lines{}) << "there is no reply yet";
   reply(anna);
-  EXPECT_EQ(told, lines{"slow 'anna' (1) question for 0"});
+  EXPECT_EQ(reported, lines{"slow 'anna' (1) question for 0"});
   EXPECT_EQ(system.stats().late_replies, 1U);
   EXPECT_EQ(system.stats().dead_letters, 0U);
   EXPECT_EQ(dead, 0);
 }
 
-TEST_F(late_reply_test, ComesAfterAStopAsWell) {
+TEST_F(late_reply_test, IsAlsoReportedAfterAStop) {
   std::stop_source stop;
   const auto anna = system.spawn_with<slow>({.name = "anna"});
   auto f = anna.ask(question{}, stop.get_token());
   run();
   stop.request_stop();
   reply(anna);
-  EXPECT_EQ(told, lines{"slow 'anna' (1) question for 0"});
+  EXPECT_EQ(reported, lines{"slow 'anna' (1) question for 0"});
 }
 
-TEST_F(late_reply_test, SaysWhichActorHadAsked) {
+TEST_F(late_reply_test, NamesTheAsker) {
   const auto anna = system.spawn_with<slow>({.name = "anna"});
   const auto bob = system.spawn<asker>();
   ASSERT_TRUE(bob.send(ask_him{anna, deadline::after(1s, time)}));
@@ -385,68 +387,68 @@ TEST_F(late_reply_test, SaysWhichActorHadAsked) {
   time.advance(1s);
   run();
   reply(anna);
-  EXPECT_EQ(told, lines{"slow 'anna' (1) question for 2"});
+  EXPECT_EQ(reported, lines{"slow 'anna' (1) question for 2"});
 }
 
-TEST_F(late_reply_test, OfARouterHasItsName) {
+TEST_F(late_reply_test, OfARouterHasTheNameOfTheRouter) {
   const actor_router<slow> desk(system, {.members = 1, .name = "desk"});
   auto f = desk.ask(question{}, deadline::after(1s, time));
   run();
   time.advance(1s);
   reply(desk.members()[0]);
-  ASSERT_EQ(told.size(), 1U);
-  EXPECT_NE(told[0].find("'desk'"), std::string::npos) << told[0];
+  ASSERT_EQ(reported.size(), 1U);
+  EXPECT_NE(reported[0].find("'desk'"), std::string::npos) << reported[0];
 }
 
-TEST_F(late_reply_test, OfThoseWhoCameAfterTheFirstIsNone) {
+TEST_F(late_reply_test, RepliesAfterTheFirstOneAreNotLate) {
   const actor_router<slow> desk(system, {.members = 3, .name = "desk"});
   auto f = desk.ask_first(question{}, deadline::after(1s, time));
   run();
   for (const auto& each : desk.members()) reply(each);
   EXPECT_EQ(f.get(), 1);
-  EXPECT_EQ(told, lines{});
+  EXPECT_EQ(reported, lines{});
   EXPECT_EQ(system.stats().late_replies, 0U);
 }
 
-TEST_F(late_reply_test, OfThoseWhoWereAllTooLateAreAsManyAsThereAre) {
+TEST_F(late_reply_test, AllRepliesAfterTheDeadlineAreLate) {
   const actor_router<slow> desk(system, {.members = 2, .name = "desk"});
   auto f = desk.ask_first(question{}, deadline::after(1s, time));
   run();
   time.advance(1s);
   EXPECT_THROW((void)f.get(), future_error);
   for (const auto& each : desk.members()) reply(each);
-  EXPECT_EQ(told.size(), 2U);
+  EXPECT_EQ(reported.size(), 2U);
   EXPECT_EQ(system.stats().late_replies, 2U);
 }
 
-TEST_F(late_reply_test, InTimeIsNone) {
+TEST_F(late_reply_test, AReplyInTimeIsNotLate) {
   const auto anna = system.spawn<slow>();
   auto f = anna.ask(question{}, deadline::after(1s, time));
   run();
   reply(anna);
   EXPECT_EQ(f.get(), 1);
   time.advance(1s);
-  EXPECT_EQ(told, lines{});
+  EXPECT_EQ(reported, lines{});
   EXPECT_EQ(system.stats().late_replies, 0U);
 }
 
-TEST_F(late_reply_test, IsNoneWhenWhoWasAskedLetGoOfIt) {
+TEST_F(late_reply_test, ADroppedResponderIsNoLateReply) {
   const auto anna = system.spawn<slow>();
   auto f = anna.ask(question{}, deadline::after(1s, time));
   run();
   time.advance(1s);
   anna.stop();
   run();
-  EXPECT_EQ(told, lines{});
+  EXPECT_EQ(reported, lines{});
 }
 
-TEST_F(late_reply_test, AResponderThatItsActorWasMadeWithKeepsNobody) {
+TEST_F(late_reply_test, AResponderInTheArgumentsOfItsActorKeepsNoActorAlive) {
   struct drawer {
     responder<int> kept;
   };
   struct keeper : actor<keeper, question> {
     explicit keeper(std::shared_ptr<drawer> d) : in_(std::move(d)) {}
-    void on(question, responder<int> to) { in_->kept = std::move(to); }
+    void on(question, responder<int> asker) { in_->kept = std::move(asker); }
     std::shared_ptr<drawer> in_;
   };
   auto in = std::make_shared<drawer>();
@@ -458,21 +460,21 @@ TEST_F(late_reply_test, AResponderThatItsActorWasMadeWithKeepsNobody) {
     k.stop();
     run();
   }
-  EXPECT_TRUE(seen.expired()) << "a circle of those that keep each other";
+  EXPECT_TRUE(seen.expired()) << "a cycle of owners";
 }
 
-TEST_F(late_reply_test, AfterTheEndOfTheSystemIsToldToNobody) {
-  lines heard;
+TEST_F(late_reply_test, AfterTheEndOfTheSystemIsNotReported) {
+  lines late;
   std::optional<responder<int>> kept;
   struct keeper : actor<keeper, question> {
     explicit keeper(std::optional<responder<int>>* k) : kept_(k) {}
-    void on(question, responder<int> to) { kept_->emplace(std::move(to)); }
+    void on(question, responder<int> asker) { kept_->emplace(std::move(asker)); }
     std::optional<responder<int>>* kept_;
   };
   std::optional<future<int>> f;
   {
     actor_system_options o;
-    o.on_late_reply = [&](const late_reply&) { heard.emplace_back("late"); };
+    o.on_late_reply = [&](const late_reply&) { late.emplace_back("late"); };
     actor_system other(on, o);
     f = other.spawn<keeper>(&kept).ask(question{}, deadline::after(1s, time));
     run();
@@ -482,7 +484,7 @@ TEST_F(late_reply_test, AfterTheEndOfTheSystemIsToldToNobody) {
   time.advance(1s);
   ASSERT_TRUE(kept);
   kept->reply(1);
-  EXPECT_EQ(heard, lines{});
+  EXPECT_EQ(late, lines{});
 }
 
 }  // namespace

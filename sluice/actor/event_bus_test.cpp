@@ -23,12 +23,12 @@ struct cancelled {
 
 class listener : public actor<listener, placed, cancelled> {
  public:
-  explicit listener(std::vector<int>* heard) : heard_(heard) {}
-  void on(placed m) { heard_->push_back(m.order); }
-  void on(cancelled m) { heard_->push_back(-m.order); }
+  explicit listener(std::vector<int>* handled) : handled_(handled) {}
+  void on(placed m) { handled_->push_back(m.order); }
+  void on(cancelled m) { handled_->push_back(-m.order); }
 
  private:
-  std::vector<int>* heard_;
+  std::vector<int>* handled_;
 };
 
 using numbers = std::vector<int>;
@@ -39,8 +39,8 @@ class event_bus_test : public ::testing::Test {
     system_.stop();
     on_.run_all();
   }
-  ref<listener> listen(numbers& heard, mailbox_options m = {}) {
-    return system_.spawn_with<listener>({.mailbox = m}, &heard);
+  ref<listener> listen(numbers& handled, mailbox_options m = {}) {
+    return system_.spawn_with<listener>({.mailbox = m}, &handled);
   }
 
   numbers ann_;
@@ -50,7 +50,7 @@ class event_bus_test : public ::testing::Test {
   event_bus bus_;
 };
 
-TEST_F(event_bus_test, TellsThoseWhoSubscribedToTheTopicAndSaysHowMany) {
+TEST_F(event_bus_test, DeliversToSubscribersOfTheTopicAndReturnsTheirNumber) {
   (void)bus_.subscribe<placed>("orders", listen(ann_));
   (void)bus_.subscribe<placed>("orders", listen(bob_));
   EXPECT_EQ(bus_.publish("orders", placed{1}), 2U);
@@ -63,7 +63,7 @@ TEST_F(event_bus_test, TellsThoseWhoSubscribedToTheTopicAndSaysHowMany) {
   EXPECT_EQ(bus_.stats().delivered, 2U);
 }
 
-TEST_F(event_bus_test, AStarStandsForTheRestOfATopic) {
+TEST_F(event_bus_test, AStarMatchesTheRestOfATopic) {
   (void)bus_.subscribe<placed>("orders.*", listen(ann_));
   EXPECT_EQ(bus_.publish("orders.eu", placed{1}), 1U);
   EXPECT_EQ(bus_.publish("orders.eu.placed", placed{2}), 1U);
@@ -86,7 +86,7 @@ TEST_F(event_bus_test, AStarAloneMatchesEveryTopic) {
   EXPECT_EQ(bus_.publish("", placed{3}), 1U);
 }
 
-TEST_F(event_bus_test, KnowsAPatternFromWhatIsNone) {
+TEST_F(event_bus_test, RecognisesPatterns) {
   for (const char* const good : {"", "*", "a", "a.b", "a.*", "a.b.*"}) {
     EXPECT_TRUE(event_bus::is_pattern(good)) << good;
   }
@@ -95,7 +95,7 @@ TEST_F(event_bus_test, KnowsAPatternFromWhatIsNone) {
   }
 }
 
-TEST_F(event_bus_test, APatternThatIsNoneIsABrokenContract) {
+TEST_F(event_bus_test, AnInvalidPatternIsABrokenContract) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto ann = listen(ann_);
   EXPECT_DEATH((void)bus_.subscribe<placed>("a.*.b", ann), "a pattern");
@@ -111,7 +111,7 @@ TEST_F(event_bus_test, ASubscriptionIsForOneTypeOfMessage) {
   EXPECT_EQ(ann_, numbers{-2});
 }
 
-TEST_F(event_bus_test, AnActorIsToldOnceHoweverManyOfItsPatternsMatch) {
+TEST_F(event_bus_test, AnActorGetsAnEventOnceForSeveralMatchingPatterns) {
   const auto ann = listen(ann_);
   const auto all = bus_.subscribe<placed>("*", ann);
   const auto one = bus_.subscribe<placed>("orders.eu", ann);
@@ -125,7 +125,7 @@ TEST_F(event_bus_test, AnActorIsToldOnceHoweverManyOfItsPatternsMatch) {
   EXPECT_NE(all, one);
 }
 
-TEST_F(event_bus_test, TheSameSubscriptionAgainIsTheOneThatExists) {
+TEST_F(event_bus_test, ARepeatedSubscriptionIsTheExistingOne) {
   const auto ann = listen(ann_);
   const auto first = bus_.subscribe<placed>("orders", ann);
   EXPECT_EQ(bus_.subscribe<placed>("orders", ann), first);
@@ -133,12 +133,12 @@ TEST_F(event_bus_test, TheSameSubscriptionAgainIsTheOneThatExists) {
   EXPECT_EQ(bus_.stats().subscriptions, 1U);
 }
 
-TEST_F(event_bus_test, WhoUnsubscribesHearsNoMore) {
+TEST_F(event_bus_test, UnsubscribeEndsTheDelivery) {
   const auto ann = listen(ann_);
-  const auto mine = bus_.subscribe<placed>("orders", ann);
+  const auto subscribed = bus_.subscribe<placed>("orders", ann);
   const auto other = bus_.subscribe<placed>("*", listen(bob_));
-  EXPECT_TRUE(bus_.unsubscribe(mine));
-  EXPECT_FALSE(bus_.unsubscribe(mine));
+  EXPECT_TRUE(bus_.unsubscribe(subscribed));
+  EXPECT_FALSE(bus_.unsubscribe(subscribed));
   EXPECT_EQ(bus_.publish("orders", placed{1}), 1U);
   on_.run_all();
   EXPECT_TRUE(ann_.empty());
@@ -147,7 +147,7 @@ TEST_F(event_bus_test, WhoUnsubscribesHearsNoMore) {
   EXPECT_EQ(bus_.publish("orders", placed{2}), 0U);
 }
 
-TEST_F(event_bus_test, ASubscriberThatEndedIsForgotten) {
+TEST_F(event_bus_test, ASubscriberThatEndedIsRemoved) {
   const auto ann = listen(ann_);
   (void)bus_.subscribe<placed>("orders", ann);
   (void)bus_.subscribe<cancelled>("*", ann);
@@ -161,21 +161,21 @@ TEST_F(event_bus_test, ASubscriberThatEndedIsForgotten) {
   EXPECT_EQ(bus_.stats().subscriptions, 1U);
 }
 
-TEST_F(event_bus_test, ASubscriberThatIsClosingIsForgottenWhenItRefuses) {
+TEST_F(event_bus_test, AClosingSubscriberIsRemovedWhenItRejects) {
   const auto ann = system_.spawn_with<listener>({.per_turn = 1}, &ann_);
   (void)bus_.subscribe<placed>("orders", ann);
   on_.run_all();
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(ann.try_send(placed{i}));
   ann.close();
-  ASSERT_TRUE(on_.run_one());  // it has heard that, and has two left
-  ASSERT_FALSE(ann.is_over());
+  ASSERT_TRUE(on_.run_one());  // it has processed the close, and has two messages left
+  ASSERT_FALSE(ann.is_terminated());
   EXPECT_EQ(bus_.stats().subscriptions, 1U);
   EXPECT_EQ(bus_.publish("orders", placed{9}), 0U);
   EXPECT_EQ(bus_.stats().subscriptions, 0U);
   EXPECT_EQ(bus_.stats().missed, 0U);
 }
 
-TEST_F(event_bus_test, AFullMailboxMissesEventsWhichAreCountedAndHeardOf) {
+TEST_F(event_bus_test, AFullMailboxMissesEventsWhichAreCountedAndReported) {
   std::vector<std::string> missed;
   event_bus bus({.on_drop = [&](const missed_event& m) {
     missed.push_back(std::string(m.topic) + " " + std::string(to_string(m.why)));
@@ -197,7 +197,7 @@ TEST_F(event_bus_test, AFullMailboxMissesEventsWhichAreCountedAndHeardOf) {
   EXPECT_EQ(bob_, numbers{1});
 }
 
-TEST_F(event_bus_test, ASubscriberThatKeepsTheLatestIsToldEverything) {
+TEST_F(event_bus_test, ASubscriberThatKeepsTheLatestGetsEveryEvent) {
   const auto ann = listen(ann_, {.capacity = 1, .overflow = overflow::latest});
   (void)bus_.subscribe<placed>("orders", ann);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(bus_.publish("orders", placed{i}), 1U);
@@ -207,7 +207,7 @@ TEST_F(event_bus_test, ASubscriberThatKeepsTheLatestIsToldEverything) {
   EXPECT_EQ(system_.stats().dropped, 2U);
 }
 
-TEST_F(event_bus_test, MayGoBeforeItsSubscribers) {
+TEST_F(event_bus_test, MayBeDestroyedBeforeItsSubscribers) {
   const auto ann = listen(ann_);
   {
     event_bus brief;
@@ -215,53 +215,53 @@ TEST_F(event_bus_test, MayGoBeforeItsSubscribers) {
   }
   ann.stop();
   on_.run_all();
-  EXPECT_TRUE(ann.is_over());
+  EXPECT_TRUE(ann.is_terminated());
 }
 
-// Counts what it is told, and whether what one publisher says comes in its order.
-struct said {
+// Counts events, and checks the order of each publisher's events.
+struct news {
   int by;
   int n;
 };
-struct hearing {
-  std::atomic<std::uint64_t> heard{0};
+struct event_counts {
+  std::atomic<std::uint64_t> handled{0};
   std::atomic<bool> in_order{true};
 };
-class ear : public actor<ear, said> {
+class counter : public actor<counter, news> {
  public:
-  explicit ear(hearing* h) : hearing_(h) {}
-  void on(said m) {
-    if (m.n <= last_[m.by]) hearing_->in_order = false;
+  explicit counter(event_counts* h) : counts_(h) {}
+  void on(news m) {
+    if (m.n <= last_[m.by]) counts_->in_order = false;
     last_[m.by] = m.n;
-    ++hearing_->heard;
+    ++counts_->handled;
   }
 
  private:
-  hearing* hearing_;
+  event_counts* counts_;
   int last_[4] = {-1, -1, -1, -1};
 };
 
-TEST(event_bus_stress, SubscribersComeAndGoWhileOthersPublish) {
+TEST(event_bus_stress, SubscribersStartAndEndWhileThreadsPublish) {
   constexpr int publishers = 3;
   constexpr int rounds = 2000;
-  hearing h;
+  event_counts h;
   event_bus bus;
   work_stealing_pool pool({.threads = 2});
   actor_system system(pool);
-  const auto stays = system.spawn<ear>(&h);
-  (void)bus.subscribe<said>("news.*", stays);
+  const auto stays = system.spawn<counter>(&h);
+  (void)bus.subscribe<news>("news.*", stays);
   std::atomic<std::uint64_t> accepted{0};
   std::vector<seam::thread> threads;
   for (int t = 0; t < publishers; ++t) {
     threads.emplace_back([&, t] {
-      for (int i = 0; i < rounds; ++i) accepted += bus.publish("news.local", said{t, i});
+      for (int i = 0; i < rounds; ++i) accepted += bus.publish("news.local", news{t, i});
     });
   }
   threads.emplace_back([&] {
     for (int i = 0; i < 200; ++i) {
-      const auto guest = system.spawn<ear>(&h);
-      const auto one = bus.subscribe<said>("news.local", guest);
-      (void)bus.subscribe<said>("*", guest);
+      const auto guest = system.spawn<counter>(&h);
+      const auto one = bus.subscribe<news>("news.local", guest);
+      (void)bus.subscribe<news>("*", guest);
       if (i % 2 == 0) (void)bus.unsubscribe(one);
       guest.close();
     }
@@ -269,8 +269,8 @@ TEST(event_bus_stress, SubscribersComeAndGoWhileOthersPublish) {
   for (auto& t : threads) t.join();
   system.close();
   (void)system.join();
-  // What was accepted is heard, or was in the mailbox of none: everybody closed.
-  EXPECT_EQ(h.heard.load(), accepted.load());
+  // Accepted events were handled: all subscribers were closed, and none was stopped.
+  EXPECT_EQ(h.handled.load(), accepted.load());
   EXPECT_TRUE(h.in_order.load());
   EXPECT_EQ(bus.stats().subscriptions, 0U);
   EXPECT_EQ(bus.stats().delivered, accepted.load());

@@ -1,4 +1,4 @@
-// A request that is handed on, and what the asker hears when that does not work.
+// Forwarded requests, and the errors that the asker gets.
 #include <gtest/gtest.h>
 
 #include "sluice/actor/actor_test_kit.hpp"
@@ -18,11 +18,11 @@ class answering : public actor<answering, total> {
 
 class handing_on : public actor<handing_on, total> {
  public:
-  explicit handing_on(ref<answering> to) : to_(std::move(to)) {}
-  void on(total m, responder<int> who) { (void)forward(to_, m, std::move(who)); }
+  explicit handing_on(ref<answering> receiver) : receiver_(std::move(receiver)) {}
+  void on(total m, responder<int> who) { (void)forward(receiver_, m, std::move(who)); }
 
  private:
-  const ref<answering> to_;
+  const ref<answering> receiver_;
 };
 
 actor_error::reason why_of(future<int> f) {
@@ -31,7 +31,7 @@ actor_error::reason why_of(future<int> f) {
   } catch (const actor_error& e) {
     return e.why();
   }
-  ADD_FAILURE() << "it was answered";
+  ADD_FAILURE() << "there was a reply";
   return actor_error::unanswered;
 }
 
@@ -47,7 +47,7 @@ class forward_test : public ::testing::Test {
   actor_test_kit kit;
 };
 
-TEST_F(forward_test, TheOtherAnswersInItsPlace) {
+TEST_F(forward_test, TheOtherActorRepliesInItsPlace) {
   const auto last = kit.spawn<answering>();
   const auto first = kit.spawn<handing_on>(last);
   auto answer = first.ask(total{});
@@ -55,7 +55,7 @@ TEST_F(forward_test, TheOtherAnswersInItsPlace) {
   EXPECT_EQ(answer.get(), 42);
 }
 
-TEST_F(forward_test, TheAskerHearsThatTheOtherIsFull) {
+TEST_F(forward_test, TheAskerGetsFull) {
   actor_options o;
   o.mailbox = {.capacity = 1, .overflow = overflow::reject};
   o.on = &not_now;
@@ -68,14 +68,14 @@ TEST_F(forward_test, TheAskerHearsThatTheOtherIsFull) {
   EXPECT_EQ(kit.system().stats().dead_letters, 0U);
 }
 
-TEST_F(forward_test, TheAskerHearsThatTheOtherIsGone) {
+TEST_F(forward_test, TheAskerGetsTerminated) {
   const auto last = kit.spawn<answering>();
   const auto first = kit.spawn<handing_on>(last);
   last.stop();
   kit.settle();
   auto answer = first.ask(total{});
   kit.settle();
-  EXPECT_EQ(why_of(std::move(answer)), actor_error::gone);
+  EXPECT_EQ(why_of(std::move(answer)), actor_error::terminated);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What handlers that are coroutines may do to their actor, and to those they share a thread with.
+// Effects of coroutine handlers on their actor, and on the actors that share its thread.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -31,20 +31,20 @@ task<> pause(clock& on, std::chrono::nanoseconds wait) {
   (void)co_await sleep_for(wait, on);
 }
 
-// ---- letting others in
+// ---- reentrant waits
 
 task<> pause_inside(player& me, clock& on) {
-  co_await letting_others_in(pause(on, 1s));
+  co_await reentrant(pause(on, 1s));
   me.note("inner");
   (void)co_await sleep_for(1s, on);
   me.note("inner-again");
 }
 
-TEST(handler_turn_test, OthersAreLetInUntilTheOutermostOfSeveralIsDone) {
+TEST(handler_turn_test, NestedReentrantWaitsLastUntilTheOutermostEnds) {
   stage s;
   const auto a = s.enter("a");
   ASSERT_TRUE(a.send(perform{[&s](player& me) -> task<> {
-    co_await letting_others_in(pause_inside(me, s.clock));
+    co_await reentrant(pause_inside(me, s.clock));
     me.note("outer");
     (void)co_await sleep_for(1s, s.clock);
     me.note("done");
@@ -55,11 +55,11 @@ TEST(handler_turn_test, OthersAreLetInUntilTheOutermostOfSeveralIsDone) {
   s.advance(1s);
   ASSERT_TRUE(a.send(say{"two"}));
   s.run();
-  EXPECT_EQ(s.took(), "inner a:two") << "the outer one lets others in still";
+  EXPECT_EQ(s.took(), "inner a:two") << "the outer wait is still reentrant";
   s.advance(1s);
   ASSERT_TRUE(a.send(say{"three"}));
   s.run();
-  EXPECT_EQ(s.took(), "inner-again outer") << "it has the floor again";
+  EXPECT_EQ(s.took(), "inner-again outer") << "it has the exclusive turn again";
   s.advance(1s);
   EXPECT_EQ(s.took(), "done a:three");
   a.close();
@@ -67,12 +67,11 @@ TEST(handler_turn_test, OthersAreLetInUntilTheOutermostOfSeveralIsDone) {
   EXPECT_EQ(s.took(), "a! -a");
 }
 
-TEST(handler_turn_test, TwoThatLetOthersInAtOnceEndWithTheLaterOfThem) {
+TEST(handler_turn_test, ConcurrentReentrantWaitsEndWithTheLaterOne) {
   stage s;
   const auto a = s.enter("a");
   ASSERT_TRUE(a.send(perform{[&s](player& me) -> task<> {
-    auto both =
-        when_all(letting_others_in(pause(s.clock, 1s)), letting_others_in(pause(s.clock, 2s)));
+    auto both = when_all(reentrant(pause(s.clock, 1s)), reentrant(pause(s.clock, 2s)));
     co_await std::move(both);
     me.note("both");
     (void)co_await sleep_for(1s, s.clock);
@@ -92,7 +91,7 @@ TEST(handler_turn_test, TwoThatLetOthersInAtOnceEndWithTheLaterOfThem) {
 
 // ---- fairness
 
-// One thread for all; the test says when the yielding handlers end.
+// One thread for all actors; the test ends the yielding handlers.
 class yielding_test : public ::testing::Test {
  protected:
   ref<player> enter(const std::string& name) {
@@ -113,17 +112,16 @@ TEST_F(yielding_test, AHandlerThatYieldsForEverLeavesTheThreadToOthers) {
   const auto busy = enter("busy");
   const auto other = enter("other");
   ASSERT_TRUE(busy.send(perform{[this](player&) { return yield_on(); }}));
-  EXPECT_EQ(other.ask(question{}).try_get_for(30s).value_or("nobody"), "other");
+  EXPECT_EQ(other.ask(question{}).get(30s).value_or("nobody"), "other");
 }
 
-TEST_F(yielding_test, AHandlerThatYieldsAndLetsOthersInLeavesTheTurnToThem) {
+TEST_F(yielding_test, AHandlerThatYieldsReentrantlyLeavesTheTurnToOtherMessages) {
   const auto busy = enter("busy");
-  ASSERT_TRUE(
-      busy.send(perform{[this](player&) -> task<> { co_await letting_others_in(yield_on()); }}));
-  EXPECT_EQ(busy.ask(question{}).try_get_for(30s).value_or("nobody"), "busy");
+  ASSERT_TRUE(busy.send(perform{[this](player&) -> task<> { co_await reentrant(yield_on()); }}));
+  EXPECT_EQ(busy.ask(question{}).get(30s).value_or("nobody"), "busy");
 }
 
-TEST_F(yielding_test, AnOrderIsNotHeldUpByOneThatYields) {
+TEST_F(yielding_test, AStopIsNotDelayedByAHandlerThatYields) {
   const auto busy = enter("busy");
   ASSERT_TRUE(busy.send(perform{[this](player& me) -> task<> {
     const std::stop_token& stop = co_await this_task::stop_token();
@@ -131,7 +129,7 @@ TEST_F(yielding_test, AnOrderIsNotHeldUpByOneThatYields) {
     me.note(stop.stop_requested() ? "stopped" : "not-stopped");
   }}));
   busy.stop();
-  EXPECT_TRUE(busy.ended().try_get_for(30s));
+  EXPECT_TRUE(busy.ended().get(30s));
   ends.store(true);
   busy.ended().get();
   EXPECT_EQ(log.take().find("not-stopped"), std::string::npos);
@@ -139,7 +137,7 @@ TEST_F(yielding_test, AnOrderIsNotHeldUpByOneThatYields) {
 
 // ---- a turn around another one, as when a handler joins a fork
 
-// One whose mailbox is full, and another whose handler runs in its turn.
+// An actor with a full mailbox, and another actor whose handler runs inside its turn.
 class turn_around_test : public ::testing::Test {
  protected:
   turn_around_test() {
@@ -168,34 +166,34 @@ class turn_around_test : public ::testing::Test {
   ref<player> sender;
 };
 
-TEST_F(turn_around_test, ACoroutineWaitsForRoomAlsoInsideOfTheTurnThatMakesIt) {
+TEST_F(turn_around_test, ACoroutineWaitsForCapacityAlsoInsideTheTurnThatFreesIt) {
   EXPECT_EQ(said_inside(perform{[this](player& me) -> task<> {
               say word{"late"};
               auto sending = full.async_send(std::move(word));
-              const status how = co_await sending;
-              me.note(std::string(to_string(how)));
+              const status outcome = co_await sending;
+              me.note(std::string(to_string(outcome)));
             }}),
             "goes-on full:filled full:late ok");
 }
 
-TEST_F(turn_around_test, AHandlerThatWouldHoldUpTheThreadHearsFull) {
+TEST_F(turn_around_test, AHandlerThatWouldBlockTheThreadGetsFull) {
   EXPECT_EQ(said_inside(act{
                 [this](player& me) { me.note(std::string(to_string(full.send(say{"late"})))); }}),
             "full goes-on full:filled");
 }
 
-// ---- what they throw while their actor ends
+// ---- exceptions while their actor ends
 
-// Waits for the stop, and throws what `fails` does.
+// Waits for the stop, then throws by `fails`.
 template <class Fails>
 perform throws_when_stopped(clock& on, Fails fails) {
   return perform{[&on, fails](player&) -> task<> {
-    co_await letting_others_in(pause(on, 1h));
+    co_await reentrant(pause(on, 1h));
     fails();
   }};
 }
 
-TEST(handler_turn_test, WhatIsThrownWhileAnActorStopsIsReported) {
+TEST(handler_turn_test, AnExceptionWhileAnActorStopsIsReported) {
   stage s;
   const auto a = s.enter("a");
   ASSERT_TRUE(a.send(throws_when_stopped(s.clock, [] { throw std::runtime_error("no disk"); })));
@@ -207,7 +205,7 @@ TEST(handler_turn_test, WhatIsThrownWhileAnActorStopsIsReported) {
   EXPECT_EQ(a.ended().get().why, end_reason::stopped);
 }
 
-TEST(handler_turn_test, WhatIsThrownWhileAnActorIsMadeAnewIsReported) {
+TEST(handler_turn_test, AnExceptionWhileAnActorIsRestartedIsReported) {
   stage s;
   const auto a = s.enter("a");
   ASSERT_TRUE(a.send(throws_when_stopped(s.clock, [] { throw std::runtime_error("no disk"); })));
@@ -216,7 +214,7 @@ TEST(handler_turn_test, WhatIsThrownWhileAnActorIsMadeAnewIsReported) {
   EXPECT_EQ(s.took(), "+a a! -a +a");
 }
 
-TEST(handler_turn_test, WhatOnlySaysThatItWasStoppedIsNoFailure) {
+TEST(handler_turn_test, AStoppedExceptionWhileAnActorStopsIsNoFailure) {
   stage s;
   const auto a = s.enter("a");
   ASSERT_TRUE(

@@ -1,13 +1,13 @@
 #pragma once
 
-// An actor that knows its key, and can have its state saved before it answers.
+// An actor that knows its key, and can save its state before it replies.
 //
-// Not needed to be kept by key: any actor with `save` and `load` can be (keyed_actors.hpp). Derive
-// from it, in the place of `actor`, where what was answered must not be lost in a crash.
+// Any actor with `save` and `load` can be keyed (keyed_actors.hpp). Derive from keyed_actor in
+// place of `actor` if a reply must not be undone by a crash.
 //
 // Guarantees: those of actor.hpp. `save_now` saves the state as it is at the call; its future is
-// ready when that is durable, and fails when it is not. Several may be under way; what was saved
-// last is what stays. Made otherwise than by keyed_actors: a broken contract.
+// ready when the state is durable, and fails if the save fails. Several saves may be in progress;
+// the last one wins. To create one other than by keyed_actors is a broken contract.
 //
 //     class account : public keyed_actor<account, deposit> {
 //      public:

@@ -1,37 +1,34 @@
 #pragma once
 
-// Entities by key: an application says which room, account or device it means, and never whether
-// that is in memory.
+// Entities by key: an application names the room, account or device, and need not know whether that
+// is in memory.
 //
-// `of(key)` gives the address of the one actor for a key. A message to it brings the actor into
-// memory: it is made, `A(key, arguments...)` or `A(arguments...)`, and given what was saved. It
-// goes when nobody has sent to it for `idle`, or when there are more than `live_max`, the one that
-// was used longest ago first; its state is saved before. An actor says its state by
-//   std::string save() const       bytes of its own making, with a version if that may change
-//   void load(std::string_view)    called after the constructor, before any message
-//   bool may_rest() const          optional: false keeps it in memory for now
+// `of(key)` returns the address of the actor for a key. A message to it activates the actor:
+// `A(key, arguments...)` or `A(arguments...)` is constructed and loads its saved state. The actor
+// is passivated, saved and removed from memory, when it got no message for `idle`, or, the least
+// recently used first, when there are more than `live_max`. Its state is defined by
+//   std::string save() const        bytes in a format of its own, with a version if it may change
+//   void load(std::string_view)     called after the constructor, before any message
+//   bool may_passivate() const      optional: false keeps it in memory for now
 //
-// Guarantees: any thread may call anything. Never two actors of one key at a time, also while one
-// is saved. A message that was accepted (ok) is not lost to resting: one that comes while it is
-// saved keeps it, one that comes later brings it back; order between a sender and a key is kept.
-// A ref or `self()` of such an actor works on after it has rested (it does not count as use at
-// once, but when it is looked at). No thread waits for the store: messages gather in the mailbox,
-// by its bound, while it is loaded or saved. It is saved as well when it is stopped, closed, or the
-// system ends. What was changed since it was last saved is lost in a crash, and when it fails: made
-// anew, it has what was saved last. Where that is too little: save_now (keyed_actor.hpp).
-// A load that fails (the store, the constructor, load()): those who asked hear that exception, what
-// was sent is a dead letter, and the next message tries again. A save that fails keeps it in memory
-// and is tried again. Both are told to `on_failure`.
-// Limits: live_max is what it aims at: those with messages or without a saved state stay. At
-// `live_limit` who sends to a key that is not in memory waits for room, or hears `full`, as if that
-// one's mailbox were full; one of these actors itself always hears `full` then. Only what is sent
-// without a bound (timers, ends that are watched), and what had waited for room in the mailbox of
-// one that then rested, brings it back all the same. Timers,
-// children and answers that it owes end when it rests; say so in may_rest. What it watches and who
-// watches it hear of each rest as of an end.
-// Its destructor closes it: they are saved and end; it does not wait. The store must outlive the
-// system.
-// Cost: a live one about 2 KB beside its state; one at rest nothing.
+// Guarantees: any thread may call anything. There are never two actors of one key, not even during
+// a save. An accepted (ok) message is not lost to passivation: during the save it keeps the actor
+// in memory, later it activates it again; order between a sender and a key is kept. A ref or
+// `self()` stays valid (its messages count as use only when use is checked). No thread waits for
+// the store: messages gather in the mailbox, up to its bound, during a load or save. An actor is
+// also saved when it is stopped, closed, or ended with the system. Changes since the last save are
+// lost in a crash, and in a failure: a restart loads the last saved state. If that is too little:
+// save_now (keyed_actor.hpp). If a load fails (the store, the constructor, load()), askers get that
+// exception, other messages become dead letters, and the next message tries again. If a save fails,
+// the actor stays in memory, and the save is retried. Both are reported to `on_failure`.
+// Limits: live_max is a target: actors with messages or without a saved state stay. At `live_limit`
+// a key that is not in memory behaves like a full mailbox: senders wait or get full; keyed actors
+// always get full. Timers, death watches, and senders that already waited for capacity in
+// the mailbox of an actor that was then passivated activate it even at live_limit. Passivation ends
+// timers, children and open replies: prevent it with may_passivate. A death watch by or on a
+// passivated actor ends as if it had terminated. The destructor closes: the actors are saved and
+// end; it does not wait. The store must outlive the system.
+// Cost: a live actor about 2 KB beside its state; a passivated one nothing.
 //
 //     keyed_actors<room> rooms(system, {.store = &store, .type = "room", .idle = 1min});
 //     (void)rooms.of("lobby").send(say{"hello"});
@@ -56,8 +53,8 @@ class keyed_actors {
  public:
   using options = keyed_options;
 
-  // The arguments are copied, and given to every one. One for each type in a system: before another
-  // is made, this one must have `ended`.
+  // Every actor is constructed from copies of the arguments. A system has one keyed_actors for each
+  // type; the next one may be constructed when this one has `ended`.
   template <class... Args>
   explicit keyed_actors(actor_system& system, options o = {}, Args... args)
       : system_(system.core()) {
@@ -82,13 +79,14 @@ class keyed_actors {
 
   keyed_ref<A> of(std::string_view key) const { return keyed_ref<A>(core_, std::string(key)); }
 
-  // Ends the actor after the messages that it has, and removes its state. Ready when that is done;
-  // what is sent to the key after that begins anew. Also of a state that cannot be loaded.
+  // Ends the actor after its queued messages, and removes its state, also a state that cannot be
+  // loaded. The future is ready when that is done; later messages start from an empty state.
   future<void> forget(std::string_view key) { return core_->forget(key); }
 
-  // Every one handles the messages that it has, is saved, and ends; then nothing is taken any more.
+  // Closes all actors: each handles its queued messages, is saved, and ends. No message is accepted
+  // after that.
   void close() noexcept { core_->close(); }
-  // Ready when all of them have ended after close, or with the system.
+  // Returns a future that is ready when all actors have ended, after close or with the system.
   future<actor_end> ended() const { return ref<A>(detail::cell_ptr(&core_->parent())).ended(); }
 
   keyed_stats stats() const { return core_->stats(); }

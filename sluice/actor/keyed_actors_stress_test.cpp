@@ -41,8 +41,8 @@ std::array<std::atomic<int>, keys> alive{};
 std::atomic<std::uint64_t> doubles{0};
 std::atomic<std::uint64_t> disorders{0};
 
-// Remembers of each sender how many messages it had, and what the last one was: so a message that
-// is lost, handled twice or out of order shows, and so does a state that was not saved.
+// Records for each sender the count of its messages and the last one, which reveals a message that
+// is lost, handled twice or out of order, and a state that was not saved.
 class account : public actor<account, step, seen> {
  public:
   explicit account(const std::string& key) : number_(std::stoul(key)) {
@@ -70,13 +70,13 @@ void send_some(keyed_actors<account>& accounts, std::uint32_t me, std::uint64_t 
                std::uint64_t messages, model& all) {
   random dice(seed);
   for (std::uint64_t i = 0; i < messages; ++i) {
-    // Half of them to few keys, so that there are both: in use for long, and seldom.
+    // Half of the messages go to a few keys: so some keys are used all the time, and others seldom.
     const std::uint32_t key = dice.below(2) == 0 ? dice.below(200) : dice.below(keys);
     const step m{me, all[key][me]++};
-    const auto to = accounts.of(std::to_string(key));
-    // Some by a plain ref, which may be of one that has rested meanwhile.
-    const status how = dice.below(4) == 0 ? to.now().send(m) : to.send(m);
-    ASSERT_EQ(how, status::ok);
+    const auto receiver = accounts.of(std::to_string(key));
+    // Some through a plain ref, whose actor may have been passivated meanwhile.
+    const status outcome = dice.below(4) == 0 ? receiver.now().send(m) : receiver.send(m);
+    ASSERT_EQ(outcome, status::ok);
     if (i % 64 == 0) {
       EXPECT_LE(accounts.stats().live, 2 * live_max);
     }
@@ -111,12 +111,12 @@ TEST(keyed_actors_stress_test, TenThousandKeysWithAHundredInMemoryAgreeWithAMode
     for (std::uint32_t k = 0; k < keys; k += 97) {
       EXPECT_EQ(accounts.of(std::to_string(k)).ask(seen{}).get(), all[k]) << k;
     }
-    // Nobody sends any more: what is too much goes, and then what is idle.
-    testing::eventually([&] { return accounts.stats().live == 0; }, "all of them to rest");
+    // After the last send: surplus actors are passivated, and then idle ones.
+    testing::eventually([&] { return accounts.stats().live == 0; }, "all of them to be passivated");
     const keyed_stats s = accounts.stats();
-    std::printf("loads %llu, rests %llu\n", static_cast<unsigned long long>(s.loads),
-                static_cast<unsigned long long>(s.rests));
-    EXPECT_GT(s.rests, messages_each / 4) << "most messages find their actor at rest";
+    std::printf("loads %llu, passivations %llu\n", static_cast<unsigned long long>(s.loads),
+                static_cast<unsigned long long>(s.passivations));
+    EXPECT_GT(s.passivations, messages_each / 4) << "most messages find their actor passivated";
     EXPECT_EQ(s.failures, 0U);
     accounts.close();
     (void)accounts.ended().get();
@@ -132,7 +132,7 @@ TEST(keyed_actors_stress_test, TenThousandKeysWithAHundredInMemoryAgreeWithAMode
   EXPECT_EQ(dead.load(), 0);
 }
 
-// By plain refs alone, most of them of one that rests.
+// Only through plain refs, most of them to a passivated actor.
 task<> send_by_refs(const std::vector<ref<account>>& refs, std::uint32_t me, std::uint64_t seed,
                     std::uint32_t count, model& all, std::atomic<std::uint64_t>& refused) {
   random dice(seed);
@@ -140,12 +140,12 @@ task<> send_by_refs(const std::vector<ref<account>>& refs, std::uint32_t me, std
     const std::uint32_t key = dice.below(static_cast<std::uint32_t>(refs.size()));
     step m{me, all[key][me]++};
     auto sending = refs[key].async_send(m);
-    const status how = co_await sending;
-    if (!how) ++refused;
+    const status outcome = co_await sending;
+    if (!outcome) ++refused;
   }
 }
 
-TEST(keyed_actors_stress_test, CoroutinesAndAThreadTakeTurnsForTheFewPlacesThereAre) {
+TEST(keyed_actors_stress_test, CoroutinesAndAThreadCompeteForAFewPlaces) {
   constexpr std::uint32_t few_keys = 16;
   constexpr std::uint32_t count = 500;
   constexpr std::size_t limit = 3;

@@ -30,7 +30,7 @@ struct durable_add {
   using reply = int;
   int n;
 };
-struct who {
+struct get_ref {
   using reply = ref<class tally>;
 };
 struct fall {};
@@ -40,7 +40,8 @@ struct leave {};
 
 int alive_now = 0;
 
-class tally : public keyed_actor<tally, add, total, durable_add, who, fall, stay, no_save, leave> {
+class tally
+    : public keyed_actor<tally, add, total, durable_add, get_ref, fall, stay, no_save, leave> {
  public:
   tally() { ++alive_now; }
   ~tally() { --alive_now; }
@@ -51,18 +52,18 @@ class tally : public keyed_actor<tally, add, total, durable_add, who, fall, stay
     co_await save_now();
     co_return sum_;
   }
-  ref<tally> on(who) { return self(); }
+  ref<tally> on(get_ref) { return self(); }
   void on(fall) { throw std::runtime_error("it fell"); }
   void on(stay) { stays_ = true; }
   void on(no_save) { breaks_ = true; }
   void on(leave) { stop_self(); }
 
   std::string save() const {
-    if (breaks_) throw std::runtime_error("no words for it");
+    if (breaks_) throw std::runtime_error("the state has no text form");
     return std::to_string(sum_);
   }
   void load(std::string_view bytes) { sum_ = std::stoi(std::string(bytes)); }
-  bool may_rest() const { return !stays_; }
+  bool may_passivate() const { return !stays_; }
 
  private:
   int sum_ = 0;
@@ -72,10 +73,10 @@ class tally : public keyed_actor<tally, add, total, durable_add, who, fall, stay
 
 struct failure {
   std::string key;
-  keyed_step what;
+  keyed_step step;
 };
 
-// One thread, and time that stands still.
+// One thread, and a manual clock.
 class keyed_actors_test : public ::testing::Test {
  protected:
   void open(keyed_options o = {}) {
@@ -83,7 +84,7 @@ class keyed_actors_test : public ::testing::Test {
     o.type = "tally";
     if (o.idle == keyed_options{}.idle) o.idle = 10s;
     o.on_failure = [this](const keyed_failure& f) {
-      failures_.push_back({std::string(f.key), f.what});
+      failures_.push_back({std::string(f.key), f.step});
     };
     tallies_.emplace(*system_, std::move(o));
   }
@@ -95,7 +96,7 @@ class keyed_actors_test : public ::testing::Test {
     system_.emplace(executor_, std::move(o));
   }
   void TearDown() override {
-    store_.let_go();
+    store_.release();
     tallies_.reset();
     end_system();
     EXPECT_EQ(alive_now, 0);
@@ -136,7 +137,7 @@ class keyed_actors_test : public ::testing::Test {
   std::optional<keyed_actors<tally>> tallies_;
 };
 
-TEST_F(keyed_actors_test, AMessageMakesTheOneActorOfItsKey) {
+TEST_F(keyed_actors_test, AMessageActivatesTheActorOfItsKey) {
   open();
   put("a", 1);
   put("a", 2);
@@ -147,7 +148,7 @@ TEST_F(keyed_actors_test, AMessageMakesTheOneActorOfItsKey) {
   EXPECT_EQ(alive_now, 2);
 }
 
-TEST_F(keyed_actors_test, TheSystemFindsThemByTypeAndKey) {
+TEST_F(keyed_actors_test, TheSystemFindsActorsByTypeAndKey) {
   open();
   put("a", 4);
   auto f = system_->of<tally>("a").ask(total{});
@@ -156,7 +157,7 @@ TEST_F(keyed_actors_test, TheSystemFindsThemByTypeAndKey) {
   EXPECT_EQ(of("a"), system_->of<tally>("a"));
 }
 
-TEST_F(keyed_actors_test, AnIdleOneIsSavedAndGoesAndComesBack) {
+TEST_F(keyed_actors_test, AnIdleActorIsSavedPassivatedAndActivatedAgain) {
   open();
   put("a", 5);
   wait(9s);
@@ -167,10 +168,10 @@ TEST_F(keyed_actors_test, AnIdleOneIsSavedAndGoesAndComesBack) {
   EXPECT_EQ(stored("a"), "5");
   EXPECT_EQ(system_->stats().live, 1U);  // their parent
   EXPECT_EQ(sum("a"), 5);
-  EXPECT_EQ(tallies_->stats().rests, 1U);
+  EXPECT_EQ(tallies_->stats().passivations, 1U);
 }
 
-TEST_F(keyed_actors_test, UseKeepsItInMemory) {
+TEST_F(keyed_actors_test, UseKeepsAnActorInMemory) {
   open();
   for (int i = 0; i < 5; ++i) {
     put("a", 1);
@@ -182,7 +183,7 @@ TEST_F(keyed_actors_test, UseKeepsItInMemory) {
   EXPECT_EQ(alive_now, 0);
 }
 
-TEST_F(keyed_actors_test, AMessageToAPlainRefIsUseAsWell) {
+TEST_F(keyed_actors_test, AMessageToAPlainRefIsUseToo) {
   open();
   put("a", 1);
   const ref<tally> plain = of("a").now();
@@ -196,10 +197,10 @@ TEST_F(keyed_actors_test, AMessageToAPlainRefIsUseAsWell) {
   EXPECT_EQ(alive_now, 0);
 }
 
-TEST_F(keyed_actors_test, APlainRefBringsItBack) {
+TEST_F(keyed_actors_test, APlainRefActivatesTheActor) {
   open();
   put("a", 1);
-  auto f = of("a").ask(who{});
+  auto f = of("a").ask(get_ref{});
   run();
   const ref<tally> itself = f.get();
   wait(10s);
@@ -215,21 +216,21 @@ TEST_F(keyed_actors_test, APlainRefBringsItBack) {
   EXPECT_EQ(dead_letters_, 0);
 }
 
-TEST_F(keyed_actors_test, ACoroutineThatSendsThroughAPlainRefWaitsForRoomInTheNextOne) {
+TEST_F(keyed_actors_test, ACoroutineThatSendsThroughAPlainRefWaitsForCapacityInTheSuccessor) {
   keyed_options o;
   o.each.mailbox.capacity = 1;
   open(std::move(o));
   put("a", 1);
-  auto f = of("a").ask(who{});
+  auto f = of("a").ask(get_ref{});
   run();
   const ref<tally> itself = f.get();
   wait(10s);
   ASSERT_EQ(alive_now, 0);
   store_.hold();
-  ASSERT_TRUE(itself.send(add{1})) << "to the next one, which is loaded, and then full";
-  const auto send_more = [](ref<tally> to) -> task<status> {
-    const status how = co_await to.async_send(add{10});
-    co_return how;
+  ASSERT_TRUE(itself.send(add{1})) << "to the successor, which is loaded, and then full";
+  const auto send_more = [](ref<tally> receiver) -> task<status> {
+    const status outcome = co_await receiver.async_send(add{10});
+    co_return outcome;
   };
   manual_executor tasks;
   auto first = sluice::spawn(tasks, send_more(itself));
@@ -239,7 +240,7 @@ TEST_F(keyed_actors_test, ACoroutineThatSendsThroughAPlainRefWaitsForRoomInTheNe
   EXPECT_FALSE(first.is_ready());
   EXPECT_FALSE(second.is_ready());
   EXPECT_EQ(of("a").now().waiting(), 2U);
-  store_.let_go();
+  store_.release();
   for (int i = 0; i < 3; ++i) {
     run();
     tasks.run_all();
@@ -249,7 +250,7 @@ TEST_F(keyed_actors_test, ACoroutineThatSendsThroughAPlainRefWaitsForRoomInTheNe
   EXPECT_EQ(sum("a"), 22);
 }
 
-TEST_F(keyed_actors_test, OfTooManyTheOneUsedLongestAgoGoes) {
+TEST_F(keyed_actors_test, AboveLiveMaxTheLeastRecentlyUsedIsPassivated) {
   open({.live_max = 2});
   put("a", 1);
   put("b", 2);
@@ -263,19 +264,19 @@ TEST_F(keyed_actors_test, OfTooManyTheOneUsedLongestAgoGoes) {
   EXPECT_EQ(live(), 2U);
 }
 
-TEST_F(keyed_actors_test, AtTheLimitANewKeyIsAsAFullMailbox) {
+TEST_F(keyed_actors_test, AtTheLimitAKeyNotInMemoryBehavesLikeAFullMailbox) {
   open({.live_max = 1, .live_limit = 2});
-  store_.hold();  // nothing can be loaded, and so nothing can rest
+  store_.hold();  // nothing can be loaded, so nothing can be passivated
   ASSERT_TRUE(of("a").try_send(add{1}));
   ASSERT_TRUE(of("b").try_send(add{1}));
   run();
   EXPECT_EQ(of("c").try_send(add{1}), status::full);
-  EXPECT_EQ(of("c").try_send_for(add{1}, 1ms), status::timed_out);
-  EXPECT_TRUE(of("a").try_send(add{1})) << "one that is there";
+  EXPECT_EQ(of("c").send(add{1}, 1ms), status::timed_out);
+  EXPECT_TRUE(of("a").try_send(add{1})) << "an actor in memory";
   auto f = of("c").ask(total{}, {deadline::after(1ms)});
   EXPECT_THROW((void)f.get(), actor_error);
   std::jthread sender([&] { EXPECT_TRUE(of("c").send(add{7})); });
-  store_.let_go();
+  store_.release();
   while (store_.size() == 0) {
     clock_.advance(10ms);
     run();
@@ -285,7 +286,7 @@ TEST_F(keyed_actors_test, AtTheLimitANewKeyIsAsAFullMailbox) {
   EXPECT_EQ(sum("a"), 2);
 }
 
-TEST_F(keyed_actors_test, AMessageWhileItIsSavedKeepsIt) {
+TEST_F(keyed_actors_test, AMessageDuringTheSaveKeepsTheActor) {
   open();
   put("a", 1);
   store_.hold();
@@ -293,8 +294,8 @@ TEST_F(keyed_actors_test, AMessageWhileItIsSavedKeepsIt) {
   ASSERT_EQ(store_.held(), 1U);
   ASSERT_TRUE(of("a").send(add{1}));
   run();
-  EXPECT_EQ(of("a").now().queued(), 1U) << "handled while what was before it is being saved";
-  store_.let_go();
+  EXPECT_EQ(of("a").now().queued(), 1U) << "handled during the save of the previous state";
+  store_.release();
   run();
   EXPECT_EQ(alive_now, 1);
   EXPECT_EQ(stored("a"), "1");
@@ -304,13 +305,13 @@ TEST_F(keyed_actors_test, AMessageWhileItIsSavedKeepsIt) {
   EXPECT_EQ(stored("a"), "2");
 }
 
-TEST_F(keyed_actors_test, AMessageAfterItWasSavedWaitsForItsEndAndBringsItBack) {
+TEST_F(keyed_actors_test, AMessageAfterTheSaveWaitsForTheEndAndActivatesAgain) {
   open();
   put("a", 1);
   store_.hold();
   wait(10s);
-  store_.let_go();
-  // One step at a time: whenever the message comes, it is not lost, and there are no two actors.
+  store_.release();
+  // One step at a time: at every moment the message is not lost, and there are never two actors.
   const ref<tally> before = of("a").now();
   int n = 0;
   while (executor_.run_one()) {
@@ -325,7 +326,7 @@ TEST_F(keyed_actors_test, AMessageAfterItWasSavedWaitsForItsEndAndBringsItBack) 
   EXPECT_EQ(dead_letters_, 0);
 }
 
-TEST_F(keyed_actors_test, TheNextOneIsNotLoadedBeforeTheLastOneIsGone) {
+TEST_F(keyed_actors_test, TheSuccessorIsLoadedAfterThePredecessorIsDestroyed) {
   open();
   put("a", 1);
   store_.hold();
@@ -336,12 +337,12 @@ TEST_F(keyed_actors_test, TheNextOneIsNotLoadedBeforeTheLastOneIsGone) {
   run();
   EXPECT_EQ(store_.held(), 1U);
   EXPECT_EQ(alive_now, 1);
-  store_.let_go();
+  store_.release();
   run();
   EXPECT_EQ(sum("a"), 2);
 }
 
-TEST_F(keyed_actors_test, MessagesWaitInOrderWhileItIsLoaded) {
+TEST_F(keyed_actors_test, MessagesWaitInOrderDuringTheLoad) {
   open({.each = {.mailbox = {.capacity = 3, .overflow = overflow::reject}}});
   store_.hold();
   const auto a = of("a");
@@ -352,12 +353,12 @@ TEST_F(keyed_actors_test, MessagesWaitInOrderWhileItIsLoaded) {
   run();
   EXPECT_FALSE(f.is_ready());
   EXPECT_EQ(alive_now, 0);
-  store_.let_go();
+  store_.release();
   run();
   EXPECT_EQ(f.get(), 3);
 }
 
-TEST_F(keyed_actors_test, AFailedSaveKeepsItAndIsTriedAgain) {
+TEST_F(keyed_actors_test, AFailedSaveKeepsTheActorAndIsRetried) {
   open();
   put("a", 3);
   store_.fail_with(std::make_exception_ptr(actor_store_error("the disk is full")));
@@ -365,7 +366,7 @@ TEST_F(keyed_actors_test, AFailedSaveKeepsItAndIsTriedAgain) {
   EXPECT_EQ(alive_now, 1);
   ASSERT_EQ(failures_.size(), 1U);
   EXPECT_EQ(failures_[0].key, "a");
-  EXPECT_EQ(failures_[0].what, keyed_step::save);
+  EXPECT_EQ(failures_[0].step, keyed_step::save);
   EXPECT_EQ(sum("a"), 3);
   store_.fail_with(nullptr);
   wait(10s);
@@ -373,7 +374,7 @@ TEST_F(keyed_actors_test, AFailedSaveKeepsItAndIsTriedAgain) {
   EXPECT_EQ(stored("a"), "3");
 }
 
-TEST_F(keyed_actors_test, AStateThatCannotBeSaidIsAFailedSave) {
+TEST_F(keyed_actors_test, AnExceptionOfSaveIsAFailedSave) {
   open();
   put("a", 3);
   ASSERT_TRUE(of("a").send(no_save{}));
@@ -381,10 +382,10 @@ TEST_F(keyed_actors_test, AStateThatCannotBeSaidIsAFailedSave) {
   wait(10s);
   EXPECT_EQ(alive_now, 1);
   ASSERT_EQ(failures_.size(), 2U);
-  EXPECT_EQ(failures_[1].what, keyed_step::save);
+  EXPECT_EQ(failures_[1].step, keyed_step::save);
 }
 
-TEST_F(keyed_actors_test, AFailedLoadIsTheAskersAndTheNextMessageTriesAgain) {
+TEST_F(keyed_actors_test, AFailedLoadIsReportedToTheAskerAndTheNextMessageTriesAgain) {
   open();
   put("a", 3);
   wait(10s);
@@ -395,13 +396,13 @@ TEST_F(keyed_actors_test, AFailedLoadIsTheAskersAndTheNextMessageTriesAgain) {
   EXPECT_THROW((void)f.get(), actor_store_error);
   EXPECT_EQ(dead_letters_, 2);
   ASSERT_EQ(failures_.size(), 1U);
-  EXPECT_EQ(failures_[0].what, keyed_step::load);
+  EXPECT_EQ(failures_[0].step, keyed_step::load);
   EXPECT_EQ(live(), 0U);
   store_.fail_with(nullptr);
   EXPECT_EQ(sum("a"), 3);
 }
 
-TEST_F(keyed_actors_test, AStateThatItCannotReadIsAFailedLoad) {
+TEST_F(keyed_actors_test, AnExceptionOfLoadIsAFailedLoad) {
   open();
   store_.save("tally", "a", "not a number").get();
   auto f = of("a").ask(total{});
@@ -413,7 +414,7 @@ TEST_F(keyed_actors_test, AStateThatItCannotReadIsAFailedLoad) {
   EXPECT_EQ(sum("a"), 8);
 }
 
-TEST_F(keyed_actors_test, AFailingOneIsMadeAnewFromWhatWasSaved) {
+TEST_F(keyed_actors_test, AFailureRestartsFromTheLastSavedState) {
   open();
   put("a", 3);
   wait(10s);
@@ -425,8 +426,8 @@ TEST_F(keyed_actors_test, AFailingOneIsMadeAnewFromWhatWasSaved) {
   EXPECT_EQ(system_->stats().restarts, 1U);
 }
 
-TEST_F(keyed_actors_test, OneThatIsStoppedForFailingIsNotSaved) {
-  open({.failing = {.what = directive::stop}});
+TEST_F(keyed_actors_test, AnActorStoppedForAFailureIsNotSaved) {
+  open({.failing = {.action = directive::stop}});
   put("a", 3);
   wait(10s);
   put("a", 4);
@@ -437,12 +438,12 @@ TEST_F(keyed_actors_test, OneThatIsStoppedForFailingIsNotSaved) {
   EXPECT_EQ(sum("a"), 3);
 }
 
-TEST_F(keyed_actors_test, SaveNowIsDurableBeforeTheAnswer) {
+TEST_F(keyed_actors_test, SaveNowIsDurableBeforeTheReply) {
   open();
   store_.hold();
   auto f = of("a").ask(durable_add{2});
   run();
-  store_.let_go();  // the load
+  store_.release();  // the load
   run();
   EXPECT_EQ(f.get(), 2);
   EXPECT_EQ(stored("a"), "2");
@@ -450,12 +451,12 @@ TEST_F(keyed_actors_test, SaveNowIsDurableBeforeTheAnswer) {
   auto g = of("a").ask(durable_add{2});
   run();
   EXPECT_FALSE(g.is_ready());
-  store_.let_go();
+  store_.release();
   run();
   EXPECT_EQ(g.get(), 4);
 }
 
-TEST_F(keyed_actors_test, ItMaySayThatItMustNotRest) {
+TEST_F(keyed_actors_test, MayPassivateFalseKeepsItInMemory) {
   open();
   put("a", 1);
   ASSERT_TRUE(of("a").send(stay{}));
@@ -465,7 +466,7 @@ TEST_F(keyed_actors_test, ItMaySayThatItMustNotRest) {
   EXPECT_EQ(stored("a"), "nothing");
 }
 
-TEST_F(keyed_actors_test, StoppingItSavesIt) {
+TEST_F(keyed_actors_test, AStopSavesTheActor) {
   open();
   put("a", 1);
   ASSERT_TRUE(of("a").send(leave{}));
@@ -475,7 +476,7 @@ TEST_F(keyed_actors_test, StoppingItSavesIt) {
   EXPECT_EQ(sum("a"), 1);
 }
 
-TEST_F(keyed_actors_test, TheEndOfTheSystemSavesAll) {
+TEST_F(keyed_actors_test, TheEndOfTheSystemSavesAllActors) {
   open();
   for (int i = 0; i < 20; ++i) ASSERT_TRUE(of(std::to_string(i)).send(add{i}));
   tallies_.reset();
@@ -483,7 +484,7 @@ TEST_F(keyed_actors_test, TheEndOfTheSystemSavesAll) {
   for (int i = 0; i < 20; ++i) EXPECT_EQ(stored(std::to_string(i)), std::to_string(i));
 }
 
-TEST_F(keyed_actors_test, ClosingSavesThemAllAtOnceAndTakesNothingMore) {
+TEST_F(keyed_actors_test, CloseSavesAllActorsAtOnceAndAcceptsNoMessages) {
   open();
   const auto a = of("a");
   for (int i = 0; i < 20; ++i) ASSERT_TRUE(of(std::to_string(i)).send(add{i}));
@@ -494,7 +495,7 @@ TEST_F(keyed_actors_test, ClosingSavesThemAllAtOnceAndTakesNothingMore) {
   run();
   EXPECT_EQ(store_.held(), 20U);
   EXPECT_FALSE(ended.is_ready());
-  store_.let_go();
+  store_.release();
   run();
   EXPECT_TRUE(ended.is_ready());
   EXPECT_EQ(store_.size(), 20U);
@@ -503,17 +504,17 @@ TEST_F(keyed_actors_test, ClosingSavesThemAllAtOnceAndTakesNothingMore) {
   EXPECT_EQ(live(), 0U);
 }
 
-TEST_F(keyed_actors_test, ASaveThatFailsAtTheEndIsTold) {
+TEST_F(keyed_actors_test, ASaveThatFailsAtTheEndIsReported) {
   open();
   put("a", 1);
   store_.fail_with(std::make_exception_ptr(actor_store_error("no")));
   tallies_->close();
   run();
   ASSERT_EQ(failures_.size(), 1U);
-  EXPECT_EQ(failures_[0].what, keyed_step::last_save);
+  EXPECT_EQ(failures_[0].step, keyed_step::last_save);
 }
 
-TEST_F(keyed_actors_test, ForgettingRemovesTheStateAfterWhatWasSent) {
+TEST_F(keyed_actors_test, ForgetRemovesTheStateAfterTheQueuedMessages) {
   open();
   put("a", 1);
   wait(10s);
@@ -528,7 +529,7 @@ TEST_F(keyed_actors_test, ForgettingRemovesTheStateAfterWhatWasSent) {
   EXPECT_EQ(sum("a"), 5);
 }
 
-TEST_F(keyed_actors_test, ForgettingHelpsAgainstAStateThatCannotBeRead) {
+TEST_F(keyed_actors_test, ForgetRemovesAStateThatCannotBeRead) {
   open();
   store_.save("tally", "a", "not a number").get();
   auto f = tallies_->forget("a");
@@ -541,14 +542,14 @@ TEST_F(keyed_actors_test, ForgettingHelpsAgainstAStateThatCannotBeRead) {
   EXPECT_EQ(sum("a"), 0);
 }
 
-TEST_F(keyed_actors_test, ForgettingWhileItIsSavedRemovesIt) {
+TEST_F(keyed_actors_test, ForgetDuringASaveRemovesTheState) {
   open();
   put("a", 1);
   store_.hold();
   wait(10s);
   auto f = tallies_->forget("a");
   run();
-  store_.let_go();
+  store_.release();
   run();
   f.get();
   EXPECT_EQ(stored("a"), "nothing");
@@ -566,7 +567,7 @@ class greeter : public actor<greeter, greet> {
   std::string text_;
 };
 
-TEST_F(keyed_actors_test, WithoutAStoreItIsMadeFromItsKeyAndTheArguments) {
+TEST_F(keyed_actors_test, WithoutAStoreItIsConstructedFromItsKeyAndTheArguments) {
   keyed_actors<greeter> greeters(*system_, {.idle = 10s}, std::string("hello"));
   auto f = greeters.of("you").ask(greet{});
   run();

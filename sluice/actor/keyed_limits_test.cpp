@@ -1,4 +1,4 @@
-// Keyed actors at the limit of those in memory, at their end, and in the moments between.
+// Keyed actors at the limit of live actors, at their end, and in the moments between.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ struct may_go {};
 class guest;
 struct call_on {
   using reply = std::string;
-  keyed_ref<guest> whom;
+  keyed_ref<guest> target;
 };
 
 class guest : public actor<guest, add, total, stay, may_go, call_on> {
@@ -38,11 +38,11 @@ class guest : public actor<guest, add, total, stay, may_go, call_on> {
   int on(total) const { return sum_; }
   void on(stay) { stays_ = true; }
   void on(may_go) { stays_ = false; }
-  std::string on(call_on m) { return std::string(to_string(m.whom.send(add{1}))); }
+  std::string on(call_on m) { return std::string(to_string(m.target.send(add{1}))); }
 
   std::string save() const { return std::to_string(sum_); }
   void load(std::string_view bytes) { sum_ = std::stoi(std::string(bytes)); }
-  bool may_rest() const { return !stays_; }
+  bool may_passivate() const { return !stays_; }
 
  private:
   int sum_ = 0;
@@ -51,35 +51,35 @@ class guest : public actor<guest, add, total, stay, may_go, call_on> {
 
 struct call_again {
   using reply = std::string;
-  ref<guest> whom;
+  ref<guest> target;
   deadline until{};
 };
 struct ask_again {
   using reply = int;
-  ref<guest> whom;
+  ref<guest> target;
 };
 
-// Somebody else.
+// An actor that is not keyed.
 class visitor : public actor<visitor, call_on, call_again, ask_again> {
  public:
   task<std::string> on(call_again m) {
     stay one;
-    auto sending = m.whom.async_send(one, m.until);
+    auto sending = m.target.async_send(one, m.until);
     co_return std::string(to_string(co_await sending));
   }
   task<int> on(ask_again m) {
     total one;
-    auto asking = m.whom.async_ask(one);
+    auto asking = m.target.async_ask(one);
     co_return co_await std::move(asking);
   }
   task<std::string> on(call_on m) {
     add one{1};
-    auto sending = m.whom.async_send(one);
+    auto sending = m.target.async_send(one);
     co_return std::string(to_string(co_await std::move(sending)));
   }
 };
 
-// One thread, and time that stands still.
+// One thread, and a manual clock.
 class keyed_limits_test : public ::testing::Test {
  protected:
   void open(std::size_t live_max, std::size_t live_limit = 0) {
@@ -125,90 +125,90 @@ class keyed_limits_test : public ::testing::Test {
   std::optional<keyed_actors<guest>> guests;
 };
 
-TEST_F(keyed_limits_test, OneOfThemHearsFullWhereOthersWouldWait) {
+TEST_F(keyed_limits_test, AKeyedActorGetsFullWhereOthersWouldWait) {
   open(1, 2);
   tell("a", stay{});
   tell("b", stay{});
-  auto said = of("a").ask(call_on{of("c")});
+  auto reply = of("a").ask(call_on{of("c")});
   run();
-  EXPECT_EQ(said.get(), "full");
+  EXPECT_EQ(reply.get(), "full");
   EXPECT_EQ(live(), 2U);
   auto known = of("a").ask(call_on{of("b")});
   run();
-  EXPECT_EQ(known.get(), "ok") << "one that is in memory";
+  EXPECT_EQ(known.get(), "ok") << "an actor in memory";
 }
 
-TEST_F(keyed_limits_test, AnotherActorIsSuspendedUntilThereIsRoom) {
+TEST_F(keyed_limits_test, AnotherActorIsSuspendedUntilThereIsCapacity) {
   open(1, 2);
   tell("a", stay{});
   tell("b", stay{});
   const auto outside = system->spawn<visitor>();
-  auto said = outside.ask(call_on{of("c")});
+  auto reply = outside.ask(call_on{of("c")});
   run();
   wait(10ms);
-  EXPECT_FALSE(said.is_ready());
+  EXPECT_FALSE(reply.is_ready());
   EXPECT_EQ(live(), 2U);
   tell("a", may_go{});
   tell("b", may_go{});
-  for (int i = 0; i < 10 && !said.is_ready(); ++i) wait(10ms);
-  ASSERT_TRUE(said.is_ready());
-  EXPECT_EQ(said.get(), "ok");
+  for (int i = 0; i < 10 && !reply.is_ready(); ++i) wait(10ms);
+  ASSERT_TRUE(reply.is_ready());
+  EXPECT_EQ(reply.get(), "ok");
   EXPECT_LE(live(), 2U);
 }
 
-TEST_F(keyed_limits_test, CoroutinesWithPlainRefsWaitForAPlaceAsWell) {
+TEST_F(keyed_limits_test, CoroutinesWithPlainRefsWaitForAPlaceToo) {
   open(1, 2);
   const std::vector<std::string> keys{"c", "d", "e", "f", "g", "h"};
-  std::vector<ref<guest>> rested;
+  std::vector<ref<guest>> passivated;
   for (const std::string& key : keys) {
     tell(key, add{1});
-    rested.push_back(of(key).now());
+    passivated.push_back(of(key).now());
     run();
     wait(10s);
   }
   ASSERT_EQ(live(), 0U);
   tell("a", stay{});
   tell("b", stay{});
-  std::vector<future<int>> said;
-  for (const ref<guest>& r : rested) {
+  std::vector<future<int>> replies;
+  for (const ref<guest>& r : passivated) {
     const auto outside = system->spawn<visitor>();
-    said.push_back(outside.ask(ask_again{r}));
+    replies.push_back(outside.ask(ask_again{r}));
   }
   run();
   wait(10ms);
-  EXPECT_EQ(live(), 2U) << "none is made beyond the limit";
-  for (const auto& s : said) EXPECT_FALSE(s.is_ready());
+  EXPECT_EQ(live(), 2U) << "no actor is created beyond the limit";
+  for (const auto& s : replies) EXPECT_FALSE(s.is_ready());
   tell("a", may_go{});
   tell("b", may_go{});
   const auto all_are = [&] {
-    return std::ranges::all_of(said, [](const auto& s) { return s.is_ready(); });
+    return std::ranges::all_of(replies, [](const auto& s) { return s.is_ready(); });
   };
   for (int i = 0; i < 1000 && !all_are(); ++i) {
     while (executor.run_one()) EXPECT_LE(live(), 2U);
     clock.advance(10ms);
   }
   ASSERT_TRUE(all_are());
-  for (auto& s : said) EXPECT_EQ(s.get(), 1);
+  for (auto& s : replies) EXPECT_EQ(s.get(), 1);
 }
 
-TEST_F(keyed_limits_test, ACoroutineWithAPlainRefWaitsForAPlaceNoLongerThanItWants) {
+TEST_F(keyed_limits_test, ACoroutineWithAPlainRefWaitsForAPlaceWithinItsLimits) {
   open(1, 2);
   tell("c", add{1});
-  const ref<guest> rested = of("c").now();
+  const ref<guest> passivated = of("c").now();
   run();
   wait(10s);
   tell("a", stay{});
   tell("b", stay{});
   const auto outside = system->spawn<visitor>();
-  auto said = outside.ask(call_again{rested, deadline::after(1s, clock)});
+  auto reply = outside.ask(call_again{passivated, deadline::after(1s, clock)});
   run();
-  EXPECT_FALSE(said.is_ready());
+  EXPECT_FALSE(reply.is_ready());
   wait(1s);
-  ASSERT_TRUE(said.is_ready());
-  EXPECT_EQ(said.get(), "timed out");
+  ASSERT_TRUE(reply.is_ready());
+  EXPECT_EQ(reply.get(), "timed out");
   EXPECT_EQ(live(), 2U);
-  // What it has left is there for others.
-  auto later = outside.ask(call_again{rested});
+  // Its place in the line is free for others.
+  auto later = outside.ask(call_again{passivated});
   run();
   tell("a", may_go{});
   tell("b", may_go{});
@@ -217,34 +217,34 @@ TEST_F(keyed_limits_test, ACoroutineWithAPlainRefWaitsForAPlaceNoLongerThanItWan
   EXPECT_EQ(later.get(), "ok");
 }
 
-TEST_F(keyed_limits_test, WhoWaitsForAPlaceHearsTheEnd) {
+TEST_F(keyed_limits_test, WaitersForAPlaceGetClosedAtTheEnd) {
   open(1, 2);
   tell("c", add{1});
-  const ref<guest> rested = of("c").now();
+  const ref<guest> passivated = of("c").now();
   run();
   wait(10s);
   tell("a", stay{});
   tell("b", stay{});
-  std::vector<future<std::string>> said;
+  std::vector<future<std::string>> replies;
   for (int i = 0; i < 4; ++i) {
     const auto outside = system->spawn<visitor>();
-    said.push_back(outside.ask(call_again{rested}));
+    replies.push_back(outside.ask(call_again{passivated}));
   }
   run();
   guests->close();
   run();
-  for (auto& s : said) {
+  for (auto& s : replies) {
     ASSERT_TRUE(s.is_ready());
     EXPECT_EQ(s.get(), "closed");
   }
 }
 
-TEST_F(keyed_limits_test, ACrowdIsLookedAtAgain) {
+TEST_F(keyed_limits_test, SurplusActorsAreCheckedAgain) {
   open(1);
   tell("a", stay{});
   tell("b", stay{});
   wait(10ms);
-  EXPECT_EQ(live(), 2U) << "nobody may go";
+  EXPECT_EQ(live(), 2U) << "no actor may be passivated";
   tell("a", may_go{});
   wait(10ms);
   wait(10ms);
@@ -253,24 +253,24 @@ TEST_F(keyed_limits_test, ACrowdIsLookedAtAgain) {
   EXPECT_EQ(stored("b"), "nothing");
 }
 
-TEST_F(keyed_limits_test, AMessageBetweenTheSaveAndTheEndKeepsIt) {
+TEST_F(keyed_limits_test, AMessageBetweenTheSaveAndTheEndKeepsTheActor) {
   open(10);
   tell("a", add{1});
   store.hold();
   wait(10s);
   ASSERT_EQ(store.held(), 1U);
-  store.let_go();  // it is saved, and has not heard of it
+  store.release();  // it is saved, and not notified yet
   ASSERT_TRUE(of("a").try_send(add{1}));
   run();
   EXPECT_EQ(stored("a"), "1");
-  EXPECT_EQ(guests->stats().rests, 0U);
-  EXPECT_EQ(guests->stats().loads, 1U) << "it has stayed";
+  EXPECT_EQ(guests->stats().passivations, 0U);
+  EXPECT_EQ(guests->stats().loads, 1U) << "it stayed in memory";
   wait(10s);
   EXPECT_EQ(stored("a"), "2");
   EXPECT_EQ(live(), 0U);
 }
 
-TEST_F(keyed_limits_test, OneThatIsBornDeadSaysClosed) {
+TEST_F(keyed_limits_test, AnActorActivatedAfterTheEndGivesClosed) {
   open(10);
   tell("a", add{1});
   const ref<guest> kept = of("a").now();
@@ -284,18 +284,18 @@ TEST_F(keyed_limits_test, OneThatIsBornDeadSaysClosed) {
   }
   EXPECT_EQ(dead_letters, 9);
   EXPECT_THROW((void)of("new").ask(total{}).get(), actor_error);
-  EXPECT_EQ(live(), 0U) << "none of them is kept";
+  EXPECT_EQ(live(), 0U) << "no actor is kept";
   EXPECT_EQ(stored("a"), "1");
 }
 
-TEST_F(keyed_limits_test, OneThatIsStoppedIsSavedAndComesBack) {
+TEST_F(keyed_limits_test, AStoppedActorIsSavedAndActivatedAgain) {
   open(10);
   tell("a", add{1});
   ASSERT_TRUE(of("a").try_send(add{2}));
   of("a").close();
   run();
   EXPECT_EQ(live(), 0U);
-  EXPECT_EQ(stored("a"), "3") << "what was in the mailbox was handled";
+  EXPECT_EQ(stored("a"), "3") << "the queued messages were handled";
   tell("a", add{1});
   of("a").stop();
   run();
@@ -305,7 +305,7 @@ TEST_F(keyed_limits_test, OneThatIsStoppedIsSavedAndComesBack) {
   EXPECT_EQ(sum.get(), 4);
 }
 
-TEST_F(keyed_limits_test, OneThatIsNotInMemoryIsNotBroughtThereToBeStopped) {
+TEST_F(keyed_limits_test, AStopDoesNotActivateAnActor) {
   open(10);
   of("a").stop();
   of("a").close();

@@ -1,6 +1,6 @@
 #pragma once
 
-// How actors are kept by key, and what is told about them.
+// The options, failures and counters of keyed actors.
 
 #include <chrono>
 #include <cstddef>
@@ -17,9 +17,9 @@
 namespace sluice {
 
 enum class keyed_step : std::uint8_t {
-  load,       // those who asked hear it; the next message tries again
-  save,       // it stays in memory, and is tried again when it has been idle as long again
-  last_save,  // as it ended: what was not saved before is lost
+  load,       // askers get the exception; the next message tries again
+  save,       // the actor stays in memory; retried after it has been idle for as long again
+  last_save,  // at the end of the actor: changes since the previous save are lost
   remove,
 };
 
@@ -37,36 +37,35 @@ constexpr std::string_view to_string(keyed_step s) noexcept {
   return "unknown";
 }
 
-// The store, or the actor's own save, load or constructor, has failed.
+// A failure of the store, or of the actor's save, load or constructor.
 struct keyed_failure {
   std::string_view type{};
   std::string_view key{};
-  keyed_step what = keyed_step::load;
+  keyed_step step = keyed_step::load;
   std::exception_ptr error{};
 };
 
 struct keyed_options {
-  // Null: nothing is kept, and one that has been idle begins anew.
+  // Null: no state is kept, and a passivated actor starts from an empty state.
   actor_store* store = nullptr;
-  // What the store knows this type by; empty: its name in C++, which changes when it is moved to
-  // another namespace.
+  // The name of this type in the store; empty: its name in C++, which changes with its namespace.
   std::string type{};
-  std::chrono::nanoseconds idle = std::chrono::minutes(5);  // zero: it is never too long
+  std::chrono::nanoseconds idle = std::chrono::minutes(5);  // zero: no limit
   std::size_t live_max = 100'000;                           // of this type, in memory
-  std::size_t live_limit = 0;  // at which senders wait for room; zero: twice live_max
-  actor_options each{};        // of every one; its name is the type and the key
-  // What becomes of one that fails. Made anew, it has the state that was saved last.
+  std::size_t live_limit = 0;  // senders wait for capacity here; zero: twice live_max
+  actor_options each{};        // of every actor; its name is the type and the key
+  // Decides about an actor that fails. A restart loads the state that was saved last.
   supervision failing{.restarts_max = std::numeric_limits<std::uint32_t>::max()};
-  // Called by many threads, in the middle of things: it must not wait. Empty, or if it throws:
-  // writes to standard error.
+  // Called by many threads, in the middle of operations: it must not wait. If it is empty or
+  // throws, the failure is written to standard error.
   std::function<void(const keyed_failure&)> on_failure{};
 };
 
 struct keyed_stats {
-  std::size_t live = 0;  // also those that are being loaded or saved
+  std::size_t live = 0;  // including actors that are being loaded or saved
   std::uint64_t loads = 0;
   std::uint64_t saves = 0;
-  std::uint64_t rests = 0;  // that left memory, to come back when there is a message
+  std::uint64_t passivations = 0;
   std::uint64_t failures = 0;
 };
 

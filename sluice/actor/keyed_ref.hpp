@@ -1,15 +1,14 @@
 #pragma once
 
-// The address of an actor by its key: it is brought into memory by what is sent to it.
+// The address of an actor by its key: a message to it activates the actor.
 //
-// Like `ref` (ref.hpp says what each call does and gives), but it says nothing about a lifetime. It
-// is got from `keyed_actors::of` or `actor_system::of`; finding the actor, or making it, happens
-// when something is sent.
-// Guarantees: those of ref; order between one sender and one key is kept also when the actor was
-// out of memory in between. closed: the system, or the keyed_actors, has ended.
-// Cost: a lookup in a hash map behind a lock, for each message. Who sends much may keep `now()`, a
-// plain ref: what is sent to that brings the actor back as well, at the price of the lookup, but
-// only every message of a keyed_ref counts at once as use of the key (keyed_actors.hpp).
+// Like `ref` (ref.hpp describes each call), but independent of the actor's life. `keyed_actors::of`
+// and `actor_system::of` return it; a send finds or activates the actor.
+// Guarantees: those of ref; order between one sender and one key is kept also across a passivation.
+// closed: the system, or the keyed_actors, has ended.
+// Cost: a lookup in a hash map behind a lock, for each message. A frequent sender may keep `now()`,
+// a plain ref: its messages activate the actor too, at the price of the lookup, but only messages
+// through a keyed_ref count at once as use of the key (keyed_actors.hpp).
 //
 //     keyed_ref<room> lobby = rooms.of("lobby");
 //     (void)lobby.send(say{"hello"});
@@ -30,32 +29,20 @@ class keyed_ref : public detail::send_calls<keyed_ref<A>> {
   using actor_type = A;
 
   keyed_ref() noexcept = default;
-  keyed_ref(std::shared_ptr<detail::keyed_core> of, std::string key) noexcept
-      : of_(std::move(of)), key_(std::move(key)) {}
+  keyed_ref(std::shared_ptr<detail::keyed_core> core, std::string key) noexcept
+      : core_(std::move(core)), key_(std::move(key)) {}
 
-  explicit operator bool() const noexcept { return of_ != nullptr; }
+  explicit operator bool() const noexcept { return core_ != nullptr; }
   const std::string& key() const noexcept { return key_; }
 
-  // As it is in memory now; it is brought there.
+  // Activates the actor if needed, and returns its ref.
   ref<A> now() const {
     const wait_limits none;
-    status how = status::ok;
-    return ref<A>(found(&none, how));
+    status result = status::ok;
+    return ref<A>(found(&none, result));
   }
 
-  template <message M>
-  status send_within(M& m, const wait_limits& limits) const {
-    status how = status::ok;
-    detail::cell_ptr to = found(&limits, how);
-    return to ? ref<A>(std::move(to)).send_within(m, limits) : how;
-  }
-  template <message M>
-  status try_send_ref(M& m) const {
-    status how = status::ok;
-    detail::cell_ptr to = found(nullptr, how);
-    return to ? ref<A>(std::move(to)).try_send_ref(m) : how;
-  }
-  // For coroutines. co_await gives a status, and the reply.
+  // For coroutines; co_await gives a status, or the reply.
   template <message M>
   task<status> async_send(M m, wait_limits limits = {}) const {
     return send_later(held(), key_, std::move(m), std::move(limits));
@@ -66,87 +53,97 @@ class keyed_ref : public detail::send_calls<keyed_ref<A>> {
   }
   template <request M>
   future<reply_of<M>> ask(M m, wait_limits limits = {}) const {
-    status how = status::ok;
-    detail::cell_ptr to = found(&limits, how);
-    if (to) return ref<A>(std::move(to)).ask(std::move(m), std::move(limits));
-    return make_failed_future<reply_of<M>>(refused<M>(key_, how));
+    status result = status::ok;
+    detail::cell_ptr cell = found(&limits, result);
+    if (cell) return ref<A>(std::move(cell)).ask(std::move(m), std::move(limits));
+    return make_failed_future<reply_of<M>>(refused<M>(key_, result));
   }
   template <request M>
   status forward(M m, responder<reply_of<M>> asker, const wait_limits& limits = {}) const {
-    status how = status::ok;
-    detail::cell_ptr to = found(&limits, how);
-    if (to) return ref<A>(std::move(to)).forward(std::move(m), std::move(asker), limits);
-    asker.fail(std::make_exception_ptr(refused<M>(key_, how)));
-    return how;
+    status result = status::ok;
+    detail::cell_ptr cell = found(&limits, result);
+    if (cell) return ref<A>(std::move(cell)).forward(std::move(m), std::move(asker), limits);
+    asker.fail(std::make_exception_ptr(refused<M>(key_, result)));
+    return result;
   }
   template <request M>
   task<status> async_forward(M m, responder<reply_of<M>> asker, wait_limits limits = {}) const {
     return forward_later(held(), key_, std::move(m), std::move(asker), std::move(limits));
   }
 
-  // The actor ends as a ref says it, if it is in memory: it is saved, and the next message brings
-  // it back. To have its state removed: keyed_actors::forget.
+  // Ends the actor as a ref does, if it is in memory: it is saved, and the next message activates
+  // it again. keyed_actors::forget removes the state.
   void stop() const noexcept {
-    if (const detail::cell_ptr to = of().live(key_)) to->request_stop(detail::stop_how::now);
+    if (const detail::cell_ptr cell = core().live(key_)) cell->request_stop(detail::stop_mode::now);
   }
   void close() const noexcept {
-    if (const detail::cell_ptr to = of().live(key_)) to->request_stop(detail::stop_how::drain);
+    if (const detail::cell_ptr cell = core().live(key_))
+      cell->request_stop(detail::stop_mode::drain);
   }
 
   friend bool operator==(const keyed_ref& a, const keyed_ref& b) noexcept {
-    return a.of_ == b.of_ && a.key_ == b.key_;
+    return a.core_ == b.core_ && a.key_ == b.key_;
   }
 
  private:
+  friend class detail::send_calls<keyed_ref<A>>;
+  template <message M>
+  status deliver(M& m, const wait_limits* limits) const {
+    status result = status::ok;
+    detail::cell_ptr cell = found(limits, result);
+    if (!cell) return result;
+    const ref<A> target(std::move(cell));
+    return limits != nullptr ? target.send(std::move(m), *limits) : target.try_send(std::move(m));
+  }
   using core_ptr = std::shared_ptr<detail::keyed_core>;
 
   template <class M>
-  static actor_error refused(const std::string& key, status how) {
-    return actor_error(detail::reason_of(how), key, detail::type_name<M>());
+  static actor_error refused(const std::string& key, status result) {
+    return actor_error(detail::reason_of(result), key, detail::type_name<M>());
   }
 
   template <class M>
-  static task<status> send_later(core_ptr of, std::string key, M m, wait_limits limits) {
-    status how = status::ok;
-    auto finding = of->find_async(key, limits, how);
+  static task<status> send_later(core_ptr core, std::string key, M m, wait_limits limits) {
+    status result = status::ok;
+    auto finding = core->find_async(key, limits, result);
     const ref<A> to(co_await std::move(finding));
-    if (!to) co_return how;
+    if (!to) co_return result;
     auto sending = to.async_send(std::move(m), std::move(limits));
     co_return co_await sending;
   }
   template <class M>
-  static task<reply_of<M>> ask_later(core_ptr of, std::string key, M m, wait_limits limits) {
-    status how = status::ok;
-    auto finding = of->find_async(key, limits, how);
+  static task<reply_of<M>> ask_later(core_ptr core, std::string key, M m, wait_limits limits) {
+    status result = status::ok;
+    auto finding = core->find_async(key, limits, result);
     const ref<A> to(co_await std::move(finding));
-    if (!to) throw refused<M>(key, how);
+    if (!to) throw refused<M>(key, result);
     auto asking = to.async_ask(std::move(m), std::move(limits));
     co_return co_await std::move(asking);
   }
   template <class M>
-  static task<status> forward_later(core_ptr of, std::string key, M m, responder<reply_of<M>> asker,
-                                    wait_limits limits) {
-    status how = status::ok;
-    auto finding = of->find_async(key, limits, how);
+  static task<status> forward_later(core_ptr core, std::string key, M m,
+                                    responder<reply_of<M>> asker, wait_limits limits) {
+    status result = status::ok;
+    auto finding = core->find_async(key, limits, result);
     const ref<A> to(co_await std::move(finding));
     if (!to) {
-      asker.fail(std::make_exception_ptr(refused<M>(key, how)));
-      co_return how;
+      asker.fail(std::make_exception_ptr(refused<M>(key, result)));
+      co_return result;
     }
     auto handing = to.async_forward(std::move(m), std::move(asker), std::move(limits));
     co_return co_await std::move(handing);
   }
 
   const core_ptr& held() const noexcept {
-    check(of_ != nullptr, "sluice::keyed_ref", "an actor to refer to");
-    return of_;
+    check(core_ != nullptr, "sluice::keyed_ref", "a non-empty ref");
+    return core_;
   }
-  detail::keyed_core& of() const noexcept { return *held(); }
-  detail::cell_ptr found(const wait_limits* limits, status& how) const {
-    return of().find(key_, limits, how);
+  detail::keyed_core& core() const noexcept { return *held(); }
+  detail::cell_ptr found(const wait_limits* limits, status& result) const {
+    return core().find(key_, limits, result);
   }
 
-  std::shared_ptr<detail::keyed_core> of_;
+  std::shared_ptr<detail::keyed_core> core_;
   std::string key_;
 };
 

@@ -6,7 +6,7 @@
 
 namespace sluice {
 
-// Promises are set without the lock: what waits for them may come back here.
+// Promises are set without the lock: their continuations may call the store again.
 template <class T, class F>
 future<T> memory_actor_store::do_or_hold(F f) {
   promise<T> done;
@@ -71,7 +71,7 @@ void memory_actor_store::hold() {
   inside_.with([](inside& in) { in.holds = true; });
 }
 
-void memory_actor_store::let_go() {
+void memory_actor_store::release() {
   for (;;) {
     unique_function<void()> next;
     const bool is_one = inside_.with([&](inside& in) {

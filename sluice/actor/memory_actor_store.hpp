@@ -1,12 +1,11 @@
 #pragma once
 
-// A store of actors' states that is gone with the process: for tests, and for programs whose
-// entities may be forgotten at their end.
+// An actor store in memory: for tests, and for programs whose entities may be lost at their end.
 //
-// Guarantees: those of actor_store.hpp, but that nothing outlives a crash. Every call is done when
-// it returns. Cost: a lock and a map.
-// For tests: `fail_with` makes the calls that follow fail, until `fail_with(nullptr)`; `hold` keeps
-// calls from being done, in their order, until `let_go`.
+// Guarantees: those of actor_store.hpp, except durability. Every call is complete when it returns.
+// Cost: a lock and a map.
+// For tests: `fail_with` makes the following calls fail, until `fail_with(nullptr)`; `hold` delays
+// calls, which take effect in their order at `release`.
 //
 //     memory_actor_store store;
 //     keyed_actors<room> rooms(system, {.store = &store});
@@ -44,8 +43,8 @@ class memory_actor_store final : public actor_store {
 
   void fail_with(std::exception_ptr why);
   void hold();
-  void let_go();
-  std::size_t held() const;  // calls that wait for let_go
+  void release();
+  std::size_t held() const;  // the number of delayed calls
 
  private:
   using inside = detail::memory_states;

@@ -20,19 +20,19 @@ INSTANTIATE_TYPED_TEST_SUITE_P(memory, actor_store_suite, in_memory);
 namespace sluice::memory_actor_store_test {
 namespace {
 
-TEST(memory_actor_store_test, HoldsCallsUntilItLetsGo) {
+TEST(memory_actor_store_test, HoldsCallsUntilRelease) {
   memory_actor_store store;
   store.hold();
   auto saved = store.save("t", "k", "1");
   auto loaded = store.load("t", "k");
   EXPECT_EQ(store.held(), 2U);
   EXPECT_FALSE(saved.is_ready());
-  store.let_go();
+  store.release();
   EXPECT_TRUE(saved.is_ready());
   EXPECT_EQ(loaded.get(), "1");
 }
 
-TEST(memory_actor_store_test, FailsAsItIsTold) {
+TEST(memory_actor_store_test, FailsCallsAfterFailWith) {
   memory_actor_store store;
   store.fail_with(std::make_exception_ptr(actor_store_error("no")));
   EXPECT_THROW(store.save("t", "k", "1").get(), actor_store_error);

@@ -1,16 +1,17 @@
 #pragma once
 
-// What actors say to each other: any movable type of yours.
+// Messages between actors: any movable type of yours.
 //
-// A message type may say three things about itself:
-// - `using reply = int;` makes it a request: who asks it gets an int, and a handler that gives
-//   something else does not compile.
-// - `static constexpr lane in_lane = lane::urgent;` has it handled before what waits in the other
-//   lanes of a mailbox. Between one sender and one receiver order is kept within a lane. A full
-//   mailbox that drops one to take another (drop_oldest, latest) drops from the lowest lane, and
-//   never from one that is higher than that of the message that comes: then that is dropped. Who
-//   waits for room waits in one line, whatever the lane: an urgent message stands behind others.
-// - `auto key() const` says to which member of an actor_router that routes by key it belongs.
+// A message type may declare three properties:
+// - `using reply = int;` makes it a request: its asker gets an int, and a handler with another
+//   result does not compile.
+// - `static constexpr lane in_lane = lane::urgent;` has it handled before the messages that wait in
+//   the other lanes of a mailbox. Between one sender and one receiver order is kept within a lane.
+//   A full mailbox that drops a message for a new one (drop_oldest, latest) drops it from the
+//   lowest lane, and never from a lane above the new message's: then it drops the new message.
+//   Senders wait for capacity in one line for all lanes: an urgent message waits behind
+//   others.
+// - `auto key() const` is the key for an actor_router that routes by key.
 //
 //     struct add { int n; };
 //     struct total { using reply = int; };
@@ -23,8 +24,8 @@
 
 namespace sluice {
 
-// Urgent before normal before low; so that none starves, every 32nd message is taken from the
-// lowest lane that has one.
+// Urgent messages are handled before normal and low ones. Every 32nd message is taken from the
+// lowest lane that has one, so that no lane starves.
 enum class lane : std::uint8_t { urgent, normal, low };
 
 template <class M>
@@ -60,11 +61,11 @@ constexpr lane lane_of() noexcept {
 
 }  // namespace detail
 
-// void for one that is no request.
+// The reply type of a request; void for other messages.
 template <class M>
 using reply_of = typename detail::reply_of_message<M>::type;
 
-// The messages that an actor takes.
+// The message types that an actor takes.
 template <message... Ms>
 struct messages {
   static constexpr std::size_t count = sizeof...(Ms);

@@ -1,5 +1,5 @@
-// What becomes of calls that are mistakes: docs/reference/actors.md has them all in a table, and
-// here are those that no other test is about.
+// The outcomes of mistakes that no other test covers; docs/reference/actors.md has a table of all
+// mistakes.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -35,7 +35,7 @@ class misuse_test : public ::testing::Test {
 
 // ---- stopping from inside
 
-TEST_F(misuse_test, AnActorThatStopsItselfInItsConstructorTakesNothing) {
+TEST_F(misuse_test, AnActorThatStopsItselfInItsConstructorHandlesNothing) {
   ref<player> me_too;
   const auto a = s.enter(part{.name = "a", .at_start = [&](player& me) {
                                 me.stop_self();
@@ -81,23 +81,23 @@ TEST_F(misuse_test, AStopInStoppingChangesNothing) {
   EXPECT_EQ(s.failures(), "");
 }
 
-// ---- answers
+// ---- replies
 
 struct answer_twice {
   using reply = int;
 };
 class eager : public actor<eager, answer_twice> {
  public:
-  void on(answer_twice, responder<int> to) {
-    to.reply(1);
-    is_open = to.is_open();
-    to.reply(2);
-    to.fail(std::make_exception_ptr(std::runtime_error("three")));
+  void on(answer_twice, responder<int> asker) {
+    asker.reply(1);
+    is_open = asker.is_open();
+    asker.reply(2);
+    asker.fail(std::make_exception_ptr(std::runtime_error("three")));
   }
   static inline bool is_open = true;
 };
 
-TEST_F(misuse_test, OnlyTheFirstAnswerIsOne) {
+TEST_F(misuse_test, OnlyTheFirstReplyCounts) {
   const auto e = s.system.spawn<eager>();
   auto asked = e.ask(answer_twice{}, deadline::after(1h, s.clock));
   s.run();
@@ -107,26 +107,26 @@ TEST_F(misuse_test, OnlyTheFirstAnswerIsOne) {
   EXPECT_EQ(s.system.stats().failures, 0U);
 }
 
-TEST_F(misuse_test, AnAskWithoutLimitsThatIsNotAnsweredIsOverWhenTheActorIs) {
+TEST_F(misuse_test, AnAskWithoutLimitsOrReplyEndsWithTheActor) {
   struct never {
     using reply = int;
   };
   class silent : public actor<silent, never> {
    public:
-    void on(never, responder<int> to) { kept_ = std::move(to); }
+    void on(never, responder<int> asker) { kept_ = std::move(asker); }
 
    private:
     responder<int> kept_;
   };
-  const auto who = s.system.spawn<silent>();
-  auto asked = who.ask(never{});
+  const auto target = s.system.spawn<silent>();
+  auto asked = target.ask(never{});
   s.run();
   EXPECT_FALSE(asked.is_ready());
-  who.stop();
+  target.stop();
   s.run();
   try {
     (void)asked.get();
-    FAIL() << "answered";
+    FAIL() << "there was a reply";
   } catch (const actor_error& e) {
     EXPECT_EQ(e.why(), actor_error::unanswered);
   }
@@ -134,7 +134,7 @@ TEST_F(misuse_test, AnAskWithoutLimitsThatIsNotAnsweredIsOverWhenTheActorIs) {
 
 // ---- time
 
-TEST_F(misuse_test, ATimerWhoseTimeHasPassedIsAtOnce) {
+TEST_F(misuse_test, ATimerInThePastFiresAtOnce) {
   const auto a = s.enter("a");
   s.tell(a, [](player& me) {
     (void)me.send_after(-1h, say{"late"});
@@ -144,7 +144,7 @@ TEST_F(misuse_test, ATimerWhoseTimeHasPassedIsAtOnce) {
   EXPECT_EQ(s.took(), "+a a:late a:now");
 }
 
-// ---- broken contracts: the program ends and says what was expected
+// ---- broken contracts: the program ends with the expectation
 
 struct by_key {};
 class entity : public actor<entity, by_key> {
@@ -157,84 +157,83 @@ class misuse_DeathTest : public misuse_test {
   misuse_DeathTest() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
 };
 
-TEST_F(misuse_DeathTest, ARefThatIsEmptyRefersToNobody) {
-  const ref<player> nobody;
-  EXPECT_FALSE(nobody);
-  EXPECT_EQ(nobody, ref<player>());
-  EXPECT_DEATH((void)nobody.send(say{"hello"}), "an actor to refer to");
-  EXPECT_DEATH((void)nobody.ask(question{}), "an actor to refer to");
-  EXPECT_DEATH(nobody.stop(), "an actor to refer to");
-  EXPECT_DEATH((void)recipient<say>().try_send(say{"hello"}), "an actor to refer to");
-  EXPECT_DEATH((void)recipient<question>().ask(question{}), "an actor to refer to");
-  EXPECT_DEATH((void)nobody.async_send(say{"hello"}), "an actor to refer to");
-  EXPECT_DEATH((void)nobody.async_ask(question{}), "an actor to refer to");
-  EXPECT_DEATH((void)recipient<say>().async_send(say{"hello"}), "an actor to refer to");
-  EXPECT_DEATH((void)any_ref().is_over(), "an actor to refer to");
-  EXPECT_DEATH((void)keyed_ref<entity>().send(by_key{}), "an actor to refer to");
+TEST_F(misuse_DeathTest, AnEmptyRefIsABrokenContract) {
+  const ref<player> empty;
+  EXPECT_FALSE(empty);
+  EXPECT_EQ(empty, ref<player>());
+  EXPECT_DEATH((void)empty.send(say{"hello"}), "a non-empty ref");
+  EXPECT_DEATH((void)empty.ask(question{}), "a non-empty ref");
+  EXPECT_DEATH(empty.stop(), "a non-empty ref");
+  EXPECT_DEATH((void)recipient<say>().try_send(say{"hello"}), "a non-empty ref");
+  EXPECT_DEATH((void)recipient<question>().ask(question{}), "a non-empty ref");
+  EXPECT_DEATH((void)empty.async_send(say{"hello"}), "a non-empty ref");
+  EXPECT_DEATH((void)empty.async_ask(question{}), "a non-empty ref");
+  EXPECT_DEATH((void)recipient<say>().async_send(say{"hello"}), "a non-empty ref");
+  EXPECT_DEATH((void)any_ref().is_terminated(), "a non-empty ref");
+  EXPECT_DEATH((void)keyed_ref<entity>().send(by_key{}), "a non-empty ref");
 }
 
-TEST_F(misuse_DeathTest, AnActorIsNotMadeByHand) {
-  EXPECT_DEATH(entity(), "to be made by spawn, and not by hand");
+TEST_F(misuse_DeathTest, AnActorIsCreatedOnlyBySpawn) {
+  EXPECT_DEATH(entity(), "an actor to be created by spawn");
 }
 
-TEST_F(misuse_DeathTest, AMailboxHasRoomForOneAndRunsNothingAtItsSender) {
+TEST_F(misuse_DeathTest, AMailboxHasACapacityAndNoCallerRuns) {
   EXPECT_DEATH((void)s.system.spawn_with<entity>({.mailbox = {.capacity = 0}}),
-               "a mailbox with room for one message at least");
+               "a mailbox capacity > 0");
   EXPECT_DEATH((void)s.system.spawn_with<entity>({.mailbox = {.overflow = overflow::caller_runs}}),
                "caller_runs");
 }
 
 TEST_F(misuse_DeathTest, AnActorHasAnExecutorOrAThreadOfItsOwn) {
   EXPECT_DEATH((void)s.system.spawn_with<entity>({.on = &s.executor, .own_thread = true}),
-               "an executor or a thread of its own, and not both");
+               "either options.on or options.own_thread, not both");
 }
 
 TEST_F(misuse_DeathTest, AHandlerDoesNotWaitForItsSystem) {
   const auto a = s.enter("a");
   EXPECT_DEATH(s.tell(a, [&](player&) { (void)s.system.join(); }),
-               "to be waited for by somebody else than its own actors");
-  EXPECT_DEATH(s.tell(a, [&](player&) { (void)s.system.shutdown_within({}); }),
-               "to be waited for by somebody else than its own actors");
+               "a join from outside its own actors");
+  EXPECT_DEATH(s.tell(a, [&](player&) { (void)s.system.shutdown({}); }),
+               "a join from outside its own actors");
 }
 
 TEST_F(misuse_DeathTest, AHandlerDoesNotWaitForItsOwnEnd) {
   const auto a = s.enter("a");
-  EXPECT_DEATH(s.tell(a, [](player& me) { (void)me.self().shutdown_within({}); }),
-               "an actor not to wait for its own end");
+  EXPECT_DEATH(s.tell(a, [](player& me) { (void)me.self().shutdown({}); }),
+               "a caller other than the actor itself");
   EXPECT_DEATH(s.tell(a, [](player& me) { (void)me.self().async_shutdown(); }),
-               "an actor not to wait for its own end");
+               "a caller other than the actor itself");
 }
 
 TEST_F(misuse_DeathTest, TicksHaveAPeriod) {
   const auto a = s.enter("a");
-  EXPECT_DEATH(s.tell(a, [](player& me) { (void)me.send_every(0s, say{"tick"}); }),
-               "a period that is longer than nothing");
+  EXPECT_DEATH(s.tell(a, [](player& me) { (void)me.send_every(0s, say{"tick"}); }), "a period > 0");
   EXPECT_DEATH(s.tell(a, [](player& me) { (void)me.send_every(-1s, say{"tick"}); }),
-               "a period that is longer than nothing");
+               "a period > 0");
 }
 
-TEST_F(misuse_DeathTest, OthersAreLetInByAHandlerOnly) {
+TEST_F(misuse_DeathTest, ReentrantIsOnlyForHandlers) {
   inline_executor here;
-  EXPECT_DEATH((void)spawn(here, letting_others_in(make_ready_future(1))).get(),
-               "to be in a handler that is a coroutine");
+  EXPECT_DEATH((void)spawn(here, reentrant(make_ready_future(1))).get(),
+               "to be called in a handler that is a coroutine");
 }
 
-TEST_F(misuse_DeathTest, APoolHasMembersAndTimesThatAreLongerThanNothing) {
+TEST_F(misuse_DeathTest, APoolHasMembersAndPositiveTimes) {
   const auto make = [&](actor_pool_options o) { actor_pool<entity>(s.system, std::move(o)); };
-  EXPECT_DEATH(make({.members_min = 0}), "one member at least");
-  EXPECT_DEATH(make({.members_min = 3, .members_max = 2}), "no less than that at most");
-  EXPECT_DEATH(make({.grow_at = 0}), "a queue to grow at");
-  EXPECT_DEATH(make({.grow_pause = 0s}), "a queue to grow at");
-  EXPECT_DEATH(make({.idle_for = 0s}), "a queue to grow at");
+  EXPECT_DEATH(make({.members_min = 0}), "1 <= members_min");
+  EXPECT_DEATH(make({.members_min = 3, .members_max = 2}), "1 <= members_min <= members_max");
+  EXPECT_DEATH(make({.grow_at = 0}), "grow_at, grow_pause and idle_for > 0");
+  EXPECT_DEATH(make({.grow_pause = 0s}), "grow_at, grow_pause and idle_for > 0");
+  EXPECT_DEATH(make({.idle_for = 0s}), "grow_at, grow_pause and idle_for > 0");
 }
 
-TEST_F(misuse_DeathTest, EntitiesHaveOneKeeperWithLimitsThatFit) {
+TEST_F(misuse_DeathTest, AKeyedTypeHasOneKeyedActorsWithConsistentLimits) {
   EXPECT_DEATH((void)s.system.of<entity>("a"), "a keyed_actors of this type in the system");
   const auto make = [&](keyed_options o) { keyed_actors<entity>(s.system, std::move(o)); };
-  EXPECT_DEATH(make({.live_max = 0}), "room for one live actor at least");
-  EXPECT_DEATH(make({.live_max = 10, .live_limit = 9}), "not below live_max");
-  EXPECT_DEATH(make({.idle = -1s}), "an idle time that is not negative");
-  EXPECT_DEATH(make({.each = {.kind = child_kind::permanent}}), "neither permanent nor temporary");
+  EXPECT_DEATH(make({.live_max = 0}), "live_max > 0");
+  EXPECT_DEATH(make({.live_max = 10, .live_limit = 9}), "live_limit >= live_max");
+  EXPECT_DEATH(make({.idle = -1s}), "idle >= 0");
+  EXPECT_DEATH(make({.each = {.kind = child_kind::permanent}}), "each.kind to be transient");
   memory_actor_store store;
   EXPECT_DEATH(
       {
@@ -251,15 +250,15 @@ TEST_F(misuse_DeathTest, EntitiesHaveOneKeeperWithLimitsThatFit) {
       "one part of a kind at a time");
 }
 
-TEST_F(misuse_DeathTest, ATraceHasRoomAndIsClearedWhileItIsOff) {
-  EXPECT_DEATH(actor_trace({.capacity = 0}), "at least one event");
+TEST_F(misuse_DeathTest, ATraceHasACapacityAndIsClearedWhileItIsOff) {
+  EXPECT_DEATH(actor_trace({.capacity = 0}), "a capacity from 1 to 2.23 events");
   EXPECT_DEATH(
       {
         actor_trace trace;
         trace.start();
         trace.clear();
       },
-      "to be off while it is cleared");
+      "to be off during clear");
 }
 
 }  // namespace

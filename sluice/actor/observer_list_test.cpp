@@ -66,11 +66,11 @@ TEST(observer_list_test, EachObserverGetsItsOwnNotesBack) {
   EXPECT_EQ(none.begins, std::vector<std::uint64_t>(6, 0));
 }
 
-TEST(observer_list_test, NotesThatDoNotFitTogetherAreABrokenContract) {
+TEST(observer_list_test, MoreThan64NoteBitsAreABrokenContract) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   numbers a(32, 1);
   numbers b(33, 1);
-  EXPECT_DEATH(observer_list({&a, &b}), "notes that fit into 64 bits together");
+  EXPECT_DEATH(observer_list({&a, &b}), "note_bits of at most 64 in total");
 }
 
 }  // namespace

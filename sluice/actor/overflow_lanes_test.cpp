@@ -1,4 +1,4 @@
-// What a full mailbox drops when its lanes differ: never something for less.
+// Drops of a full mailbox with several lanes: never a message for one of a lower lane.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,29 +21,29 @@ using urgent_word = word<lane::urgent>;
 using normal_word = word<lane::normal>;
 using low_word = word<lane::low>;
 
-using heard = std::vector<std::string>;
+using lines = std::vector<std::string>;
 
 class listener : public actor<listener, urgent_word, normal_word, low_word> {
  public:
-  explicit listener(heard* to) : heard_(to) {}
-  void on(urgent_word w) { heard_->push_back(std::move(w.text)); }
-  void on(normal_word w) { heard_->push_back(std::move(w.text)); }
-  void on(low_word w) { heard_->push_back(std::move(w.text)); }
+  explicit listener(lines* handled) : handled_(handled) {}
+  void on(urgent_word w) { handled_->push_back(std::move(w.text)); }
+  void on(normal_word w) { handled_->push_back(std::move(w.text)); }
+  void on(low_word w) { handled_->push_back(std::move(w.text)); }
 
  private:
-  heard* heard_;
+  lines* handled_;
 };
 
-status send_in(lane in, const ref<listener>& to, std::string text) {
+status send_in(lane in, const ref<listener>& receiver, std::string text) {
   switch (in) {
     case lane::urgent:
-      return to.send(urgent_word{std::move(text)});
+      return receiver.send(urgent_word{std::move(text)});
     case lane::normal:
-      return to.send(normal_word{std::move(text)});
+      return receiver.send(normal_word{std::move(text)});
     case lane::low:
       break;
   }
-  return to.send(low_word{std::move(text)});
+  return receiver.send(low_word{std::move(text)});
 }
 
 class overflow_lanes_test
@@ -53,46 +53,46 @@ class overflow_lanes_test
     actor_options o;
     o.mailbox.capacity = capacity;
     o.mailbox.overflow = std::get<0>(GetParam());
-    return system.spawn_with<listener>(o, &said);
+    return system.spawn_with<listener>(o, &handled);
   }
   ~overflow_lanes_test() override {
     system.stop();
     while (!system.join(deadline::after(std::chrono::nanoseconds(0)))) later.run_all();
   }
 
-  heard said;
+  lines handled;
   manual_executor later;
   actor_system system{later};
 };
 
-TEST_P(overflow_lanes_test, AMessageTakesThePlaceOfNoneThatIsWorthMore) {
+TEST_P(overflow_lanes_test, AMessageNeverReplacesOneOfAHigherLane) {
   const auto [policy, waits, comes] = GetParam();
-  const auto to = make(2);
-  ASSERT_TRUE(send_in(waits, to, "first"));
-  ASSERT_TRUE(send_in(waits, to, "second"));
-  const status how = send_in(comes, to, "new");
+  const auto receiver = make(2);
+  ASSERT_TRUE(send_in(waits, receiver, "first"));
+  ASSERT_TRUE(send_in(waits, receiver, "second"));
+  const status outcome = send_in(comes, receiver, "new");
   later.run_all();
-  if (comes > waits) {  // urgent is the least
-    EXPECT_EQ(how, status::dropped);
-    EXPECT_EQ(said, (heard{"first", "second"}));
+  if (comes > waits) {  // urgent has the smallest value
+    EXPECT_EQ(outcome, status::dropped);
+    EXPECT_EQ(handled, (lines{"first", "second"}));
   } else {
-    EXPECT_EQ(how, status::ok);
+    EXPECT_EQ(outcome, status::ok);
     const std::string kept = policy == overflow::latest ? "first" : "second";
-    EXPECT_EQ(said, comes < waits ? (heard{"new", kept}) : (heard{kept, "new"}));
+    EXPECT_EQ(handled, comes < waits ? (lines{"new", kept}) : (lines{kept, "new"}));
   }
   EXPECT_EQ(system.stats().dropped, 1U);
 }
 
 TEST_P(overflow_lanes_test, TheLowestLaneOfTwoLosesFirst) {
   const auto [policy, one, other] = GetParam();
-  if (one == other) return;  // there is no lower one
-  const auto to = make(2);
-  ASSERT_TRUE(send_in(one, to, one > other ? "low" : "high"));
-  ASSERT_TRUE(send_in(other, to, one > other ? "high" : "low"));
-  ASSERT_TRUE(to.send(urgent_word{"new"}));
+  if (one == other) return;  // the lanes are equal
+  const auto receiver = make(2);
+  ASSERT_TRUE(send_in(one, receiver, one > other ? "low" : "high"));
+  ASSERT_TRUE(send_in(other, receiver, one > other ? "high" : "low"));
+  ASSERT_TRUE(receiver.send(urgent_word{"new"}));
   later.run_all();
-  ASSERT_EQ(said.size(), 2U);
-  EXPECT_EQ(std::ranges::count(said, "low"), 0);
+  ASSERT_EQ(handled.size(), 2U);
+  EXPECT_EQ(std::ranges::count(handled, "low"), 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -1,5 +1,5 @@
-// What one sender sends to one receiver is begun in the order in which it was sent, whatever the
-// mailbox does when it is full, however it is sent, and whatever the receiver does with it.
+// Messages from one sender to one receiver are begun in the order in which they were sent, with
+// every overflow policy, every way to send, and every way to handle them.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -28,36 +28,37 @@ struct numbered {
   std::uint64_t n;
 };
 
-// What the receiver has seen; outlives its states. Its turns alone touch it, but for the atomics.
+// The receiver's observations, which outlive its states. Used only in its turns, except the
+// atomics.
 struct pair_record {
-  // Senders go on until so many are handled.
+  // Senders continue until this many messages are handled.
   const std::uint64_t wanted = testing::effort(testing::test_name(), "messages",
                                                {.ci = 5'000, .full = 20'000, .sanitized = 500});
   bool is_enough() const { return handled >= wanted; }
 
   std::array<std::uint64_t, pair_senders> last{};
-  std::atomic<std::uint64_t> sent{0};  // and taken
+  std::atomic<std::uint64_t> sent{0};  // and accepted
   std::atomic<std::uint64_t> handled{0};
   std::uint64_t thrown = 0;
   std::uint64_t put_aside = 0;
-  std::uint64_t broken = 0;  // numbers that did not rise
+  std::uint64_t broken = 0;  // numbers that did not increase
 };
 
 class ordered_receiver : public actor<ordered_receiver, numbered> {
  public:
-  explicit ordered_receiver(pair_record* to) : record_(*to) {}
+  explicit ordered_receiver(pair_record* record) : record_(*record) {}
 
-  // From time to time it puts aside what comes, and then takes it all back; or it throws.
+  // From time to time it stashes messages, and then unstashes all; or it throws.
   void on(numbered m) {
     if (aside_ > 0) {
-      check(static_cast<bool>(stash(m)), "test", "room in the stash");
+      check(static_cast<bool>(stash(m)), "test", "capacity in the stash");
       ++record_.put_aside;
       if (--aside_ == 0) unstash_all();
       return;
     }
     if (++seen_ % 50 == 0) {
       aside_ = 5;
-      check(static_cast<bool>(stash(m)), "test", "room in the stash");
+      check(static_cast<bool>(stash(m)), "test", "capacity in the stash");
       return;
     }
     if (m.n <= record_.last[m.sender]) ++record_.broken;
@@ -76,13 +77,14 @@ class ordered_receiver : public actor<ordered_receiver, numbered> {
 
 enum class how_sent : std::uint8_t { send, try_send, async_send };
 
-inline task<> send_all(ref<ordered_receiver> to, std::size_t sender, pair_record& record) {
+inline task<> send_all(ref<ordered_receiver> receiver, std::size_t sender, pair_record& record) {
   for (std::uint64_t n = 1; !record.is_enough(); ++n) {
     numbered m{sender, n};
-    auto sending = to.async_send(m);
-    const status how = co_await sending;
-    if (how) ++record.sent;
-    if (!how || n % 8 == 0) co_await this_task::yield();  // where nobody is made to wait
+    auto sending = receiver.async_send(m);
+    const status outcome = co_await sending;
+    if (outcome) ++record.sent;
+    if (!outcome || n % 8 == 0)
+      co_await this_task::yield();  // for policies that never block senders
   }
 }
 
@@ -96,22 +98,24 @@ class pair_order_test : public ::testing::TestWithParam<std::tuple<overflow, how
     o.on_failure = [](const actor_failure&) {};
     return o;
   }
-  void send_from_thread(const ref<ordered_receiver>& to, std::size_t sender, how_sent call) {
+  void send_from_thread(const ref<ordered_receiver>& receiver, std::size_t sender, how_sent call) {
     for (std::uint64_t n = 1; !record.is_enough(); ++n) {
       const numbered m{sender, n};
-      const status how = call == how_sent::send ? to.send(m) : to.try_send(m);
-      if (how) ++record.sent;
-      if (!how || n % 8 == 0) std::this_thread::yield();  // where nobody is made to wait
+      const status outcome = call == how_sent::send ? receiver.send(m) : receiver.try_send(m);
+      if (outcome) ++record.sent;
+      if (!outcome || n % 8 == 0)
+        std::this_thread::yield();  // for policies that never block senders
     }
   }
-  void send_everything(const ref<ordered_receiver>& to, how_sent call) {
+  void send_everything(const ref<ordered_receiver>& receiver, how_sent call) {
     std::vector<std::jthread> threads;
     std::vector<future<void>> tasks;
     for (std::size_t sender = 0; sender < pair_senders; ++sender) {
       if (call == how_sent::async_send) {
-        tasks.push_back(spawn(pool, send_all(to, sender, record)));
+        tasks.push_back(spawn(pool, send_all(receiver, sender, record)));
       } else {
-        threads.emplace_back([this, &to, sender, call] { send_from_thread(to, sender, call); });
+        threads.emplace_back(
+            [this, &receiver, sender, call] { send_from_thread(receiver, sender, call); });
       }
     }
     for (auto& t : tasks) t.get();
@@ -121,8 +125,8 @@ class pair_order_test : public ::testing::TestWithParam<std::tuple<overflow, how
   work_stealing_pool pool{{.threads = 2}};
 };
 
-TEST_P(pair_order_test, TheNumbersOfEachSenderRise) {
-  const auto [when_full, how] = GetParam();
+TEST_P(pair_order_test, TheNumbersOfEachSenderIncrease) {
+  const auto [when_full, call] = GetParam();
   testing::stress s;
   actor_system_stats end;
   {
@@ -130,24 +134,24 @@ TEST_P(pair_order_test, TheNumbersOfEachSenderRise) {
     actor_options o;
     o.mailbox.capacity = 8;
     o.mailbox.overflow = when_full;
-    const auto to = system.spawn_with<ordered_receiver>(o, &record);
-    send_everything(to, how);
-    EXPECT_TRUE(system.shutdown_within({}));
+    const auto receiver = system.spawn_with<ordered_receiver>(o, &record);
+    send_everything(receiver, call);
+    EXPECT_TRUE(system.shutdown({}));
     end = system.stats();
   }
   s.did(record.handled);
   EXPECT_EQ(record.broken, 0U);
   EXPECT_GT(record.thrown, 0U);
   EXPECT_GT(record.put_aside, 0U);
-  // What drop_newest turns away was not taken; what the other two drop was.
+  // A message dropped by drop_newest was not accepted; a message dropped by the other two was.
   const std::uint64_t turned_away = when_full == overflow::drop_newest ? end.dropped : 0;
   EXPECT_EQ(record.handled + end.dead_letters, record.sent + turned_away);
 }
 
 std::string name_of(const ::testing::TestParamInfo<std::tuple<overflow, how_sent>>& p) {
   static constexpr const char* calls[] = {"send", "try_send", "async_send"};
-  const auto [when_full, how] = p.param;
-  return std::string(to_string(when_full)) + "_" + calls[static_cast<std::size_t>(how)];
+  const auto [when_full, call] = p.param;
+  return std::string(to_string(when_full)) + "_" + calls[static_cast<std::size_t>(call)];
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -1,17 +1,17 @@
 #pragma once
 
-// The right to answer one ask: what an actor keeps when it cannot answer at once, or hands to the
-// one who can.
+// The right to reply to one ask, for an actor that cannot reply at once, or has another actor
+// reply.
 //
 // A handler gets it as its second parameter, `void on(total, responder<int> to)`, and may store it,
 // move it into a coroutine or a message, or pass the request on with `forward` (actor.hpp).
 //
-// Guarantees: movable; any thread may answer, once. Destroyed unanswered, it tells the asker
-// actor_error::unanswered. Answering somebody who has given up is heard by nobody but the system:
-// if the ask had limits, the reply is a late one (actor_system_options::on_late_reply).
+// Guarantees: movable; any thread may reply, once. Destroyed without a reply, it fails the ask with
+// actor_error::unanswered. A reply after the asker has given up has no effect; if the ask had
+// limits, it is reported as a late reply (actor_system_options::on_late_reply).
 //
-//     void on(total, responder<int> to) { waiting_.push_back(std::move(to)); }
-//     void on(done) { for (auto& to : waiting_) to.reply(sum_); }
+//     void on(total, responder<int> asker) { waiting_.push_back(std::move(asker)); }
+//     void on(done) { for (auto& asker : waiting_) asker.reply(sum_); }
 
 #include <exception>
 #include <memory>
@@ -25,72 +25,74 @@
 namespace sluice {
 
 namespace detail {
-class told_ask;
+class reported_ask;
 }
 
 template <class R>
 class responder {
  public:
-  responder() noexcept = default;  // answers nobody
-  explicit responder(promise<R> to, std::shared_ptr<detail::told_ask> told = {},
+  responder() noexcept = default;  // replies have no effect
+  explicit responder(promise<R> asker, std::shared_ptr<detail::reported_ask> report = {},
                      detail::late_note_ptr late = {})
-      : to_(std::move(to)), told_(std::move(told)), late_(std::move(late)) {}
+      : promise_(std::move(asker)), report_(std::move(report)), late_(std::move(late)) {}
   responder(responder&& other) noexcept
-      : to_(std::move(other.to_)), told_(std::move(other.told_)), late_(std::move(other.late_)) {
-    other.to_.reset();
+      : promise_(std::move(other.promise_)),
+        report_(std::move(other.report_)),
+        late_(std::move(other.late_)) {
+    other.promise_.reset();
   }
   responder& operator=(responder&& other) noexcept {
     if (this != &other) {
-      let_go();
-      to_ = std::move(other.to_);
-      other.to_.reset();
-      told_ = std::move(other.told_);
+      drop();
+      promise_ = std::move(other.promise_);
+      other.promise_.reset();
+      report_ = std::move(other.report_);
       late_ = std::move(other.late_);
     }
     return *this;
   }
-  ~responder() { let_go(); }
+  ~responder() { drop(); }
 
   template <class... Args>
   void reply(Args&&... args) {
-    if (!to_) return;
-    if (late_ != nullptr) detail::note_answer(*late_, to_->is_cancelled());
-    promise<R> to = take();
-    (void)to.try_set_value(std::forward<Args>(args)...);
+    if (!promise_) return;
+    if (late_ != nullptr) detail::note_reply(*late_, promise_->is_cancelled());
+    promise<R> asker = take();
+    (void)asker.try_set_value(std::forward<Args>(args)...);
   }
   void fail(std::exception_ptr why) {
-    if (!to_) return;
-    promise<R> to = take();
-    (void)to.try_set_exception(std::move(why));
+    if (!promise_) return;
+    promise<R> asker = take();
+    (void)asker.try_set_exception(std::move(why));
   }
 
-  // False: answered, moved from, or nobody asked.
-  bool is_open() const noexcept { return to_.has_value(); }
-  // False also when the asker has given up: its deadline came, or it cancelled.
-  bool is_wanted() const noexcept { return to_ && !to_->is_cancelled(); }
+  // Returns false after a reply, if moved from, or if there is no asker.
+  bool is_open() const noexcept { return promise_.has_value(); }
+  // Returns false also if the asker has given up: at its deadline, or by cancelling.
+  bool is_wanted() const noexcept { return promise_ && !promise_->is_cancelled(); }
 
-  // For the library: tells whoever watches (sluice::inspect) who is to answer.
-  void asked_of(watch::party who) const noexcept {
-    if (to_) to_->made_by(who);
+  // For the library: reports the party that must reply, for sluice::inspect.
+  void asked_of(wait_report::party replier) const noexcept {
+    if (promise_) promise_->made_by(replier);
   }
   detail::cancel_ref watched() const noexcept {
-    return to_ ? to_->watched() : detail::cancel_ref();
+    return promise_ ? promise_->watched() : detail::cancel_ref();
   }
-  // For the library: the observer's view of the asker's wait; null: nobody looks.
-  const std::shared_ptr<detail::told_ask>& told() const noexcept { return told_; }
+  // For the library: the observer's record of the asker's wait; null without an observer.
+  const std::shared_ptr<detail::reported_ask>& report() const noexcept { return report_; }
 
  private:
   promise<R> take() noexcept {
-    promise<R> to = *std::move(to_);
-    to_.reset();
-    return to;
+    promise<R> asker = *std::move(promise_);
+    promise_.reset();
+    return asker;
   }
-  void let_go() noexcept {
-    if (to_) fail(std::make_exception_ptr(actor_error(actor_error::unanswered, "", "")));
+  void drop() noexcept {
+    if (promise_) fail(std::make_exception_ptr(actor_error(actor_error::unanswered, "", "")));
   }
 
-  std::optional<promise<R>> to_;
-  std::shared_ptr<detail::told_ask> told_;
+  std::optional<promise<R>> promise_;
+  std::shared_ptr<detail::reported_ask> report_;
   detail::late_note_ptr late_;
 };
 

@@ -1,4 +1,4 @@
-// Restarts in which more goes wrong: constructors that throw, siblings and supervisors that fail or
+// Restarts with further failures: constructors that throw, siblings and supervisors that fail or
 // are stopped meanwhile.
 #include <gtest/gtest.h>
 
@@ -27,14 +27,14 @@ using testing::urgent_say;
 
 using players = std::vector<ref<player>>;
 
-supervision as(strategy who, directive what = directive::restart) {
+supervision as(strategy kind, directive action = directive::restart) {
   supervision s;
-  s.who = who;
-  s.what = what;
+  s.strategy = kind;
+  s.action = action;
   return s;
 }
 
-// A part whose constructor throws from its second time on, so many times.
+// A part whose constructor throws `times` times, from its second call on.
 part reluctant(const std::string& name, int times, int& made) {
   return part{.name = name, .at_start = [&made, times](player& me) {
                 if (++made > 1 && made <= 1 + times) falls(me);
@@ -55,8 +55,8 @@ TEST(restart_test, AConstructorThatThrowsAtSpawnThrowsThereAndItsChildrenEnd) {
                std::runtime_error);
   s.run();
   EXPECT_EQ(s.took(), "+a +kid kid! -kid");
-  EXPECT_EQ(s.failures(), "");  // whoever spawned it has heard
-  EXPECT_TRUE(kid.is_over());
+  EXPECT_EQ(s.failures(), "");  // the spawner got the exception
+  EXPECT_TRUE(kid.is_terminated());
   EXPECT_EQ(s.system.stats().live, 0U);
 }
 
@@ -79,12 +79,12 @@ TEST(restart_test, AConstructorThatThrowsAtARestartIsAFailureThatCounts) {
   EXPECT_EQ(s.failures(), "a:restart a:restart a:restart");
   EXPECT_EQ(made, 4);
   EXPECT_EQ(s.system.stats().restarts, 1U);
-  EXPECT_FALSE(a.is_over());
-  s.fall(a);  // one too many
-  EXPECT_TRUE(a.is_over());
+  EXPECT_FALSE(a.is_terminated());
+  s.fall(a);  // one more than allowed
+  EXPECT_TRUE(a.is_terminated());
 }
 
-TEST(restart_test, OneThatCannotBeMadeAnyMoreEndsAfterAllItsRestarts) {
+TEST(restart_test, AnActorThatCannotBeConstructedEndsAfterAllItsRestarts) {
   supervision few;
   few.restarts_max = 5;
   stage s(few);
@@ -94,7 +94,7 @@ TEST(restart_test, OneThatCannotBeMadeAnyMoreEndsAfterAllItsRestarts) {
   ASSERT_TRUE(a.send(say{"never"}));
   s.run();
   EXPECT_EQ(made, 6);
-  EXPECT_TRUE(a.is_over());
+  EXPECT_TRUE(a.is_terminated());
   EXPECT_EQ(a.ended().get().why, end_reason::failed);
   EXPECT_EQ(s.dead_letters(), "say");
 }
@@ -112,7 +112,7 @@ TEST(restart_test, ChildrenOfAConstructorThatThrewEndBeforeTheNextTry) {
   EXPECT_EQ(s.system.stats().live, 2U);
 }
 
-TEST(restart_test, ResumeOfOneWithoutAStateEndsIt) {
+TEST(restart_test, ResumeEndsAnActorWithoutAState) {
   stage s;
   supervision odd;
   int failures = 0;
@@ -127,11 +127,11 @@ TEST(restart_test, ResumeOfOneWithoutAStateEndsIt) {
   ASSERT_TRUE(kid.send(say{"never"}));
   s.run();
   EXPECT_EQ(s.failures(), "kid:restart kid:stop");
-  EXPECT_TRUE(kid.is_over());
+  EXPECT_TRUE(kid.is_terminated());
   EXPECT_EQ(s.dead_letters(), "say");
 }
 
-TEST(restart_test, ResumeOfASupervisorEndsTheChildThatHasNoState) {
+TEST(restart_test, ResumeOfASupervisorEndsTheChildWithoutAState) {
   supervision odd;
   stage s(as(strategy::one_for_one, directive::resume));
   supervision once;
@@ -144,16 +144,16 @@ TEST(restart_test, ResumeOfASupervisorEndsTheChildThatHasNoState) {
   ASSERT_TRUE(kid.send(say{"never"}));
   s.run();
   EXPECT_EQ(s.failures(), "kid:restart kid:escalate boss:resume");
-  EXPECT_TRUE(kid.is_over());
-  EXPECT_FALSE(boss.is_over());
+  EXPECT_TRUE(kid.is_terminated());
+  EXPECT_FALSE(boss.is_terminated());
 }
 
 // ---- siblings
 
-TEST(restart_test, AnotherChildThatCannotBeMadeInARoundStartsTheNextRound) {
-  for (const strategy who : {strategy::one_for_all, strategy::rest_for_one}) {
+TEST(restart_test, AnotherChildThatCannotBeConstructedInARoundStartsTheNextRound) {
+  for (const strategy kind : {strategy::one_for_all, strategy::rest_for_one}) {
     stage s;
-    const auto boss = s.enter("boss", as(who));
+    const auto boss = s.enter("boss", as(kind));
     int made = 0;
     ref<player> a;
     s.tell(boss, [&](player& me) {
@@ -165,14 +165,14 @@ TEST(restart_test, AnotherChildThatCannotBeMadeInARoundStartsTheNextRound) {
     s.fall(a);
     const std::string first = "c! -c b! -b a! -a +a +b +c";
     const std::string second =
-        who == strategy::one_for_all ? "c! -c a! -a +a +b +c" : "c! -c +b +c";
+        kind == strategy::one_for_all ? "c! -c a! -a +a +b +c" : "c! -c +b +c";
     EXPECT_EQ(s.took(), first + " " + second);
     EXPECT_EQ(s.failures(), "a:restart b:restart");
     EXPECT_EQ(s.system.stats().live, 4U);
   }
 }
 
-TEST(restart_test, ASiblingThatFailsWhileItIsToBeTakenDownIsTakenDown) {
+TEST(restart_test, ASiblingThatFailsBeforeARoundStopsItIsStopped) {
   stage s;
   const auto boss = s.enter("boss", as(strategy::one_for_all));
   const players kids = s.hire(boss, {"a", "b", "c"});
@@ -184,7 +184,7 @@ TEST(restart_test, ASiblingThatFailsWhileItIsToBeTakenDownIsTakenDown) {
   EXPECT_EQ(s.took(), "on on on");
 }
 
-TEST(restart_test, TwoThatCannotBeMadeInOneRoundAreBothMadeInTheNext) {
+TEST(restart_test, TwoChildrenThatFailToConstructInOneRoundAreConstructedInTheNext) {
   stage s;
   const auto boss = s.enter("boss", as(strategy::one_for_all));
   int made_a = 0;
@@ -203,8 +203,8 @@ TEST(restart_test, TwoThatCannotBeMadeInOneRoundAreBothMadeInTheNext) {
   EXPECT_EQ(s.took(), "on on");
 }
 
-TEST(restart_test, EveryOrderOfFailuresAndRoundsEndsWithAllOfThemThere) {
-  // The executor has at most a few of them in its line: which one falls when, by the bits of n.
+TEST(restart_test, EveryOrderOfFailuresAndRoundsEndsWithAllChildrenRunning) {
+  // The executor has only a few actors queued. The bits of n decide which one fails when.
   for (unsigned n = 0; n < 4096; ++n) {
     stage s;
     supervision all = as(strategy::one_for_all);
@@ -212,8 +212,8 @@ TEST(restart_test, EveryOrderOfFailuresAndRoundsEndsWithAllOfThemThere) {
     const auto boss = s.enter("boss", all);
     const players kids = s.hire(boss, {"a", "b", "c"});
     for (unsigned bits = n; bits != 0; bits >>= 2) {
-      if (const unsigned who = bits & 3; who > 0) {
-        ASSERT_TRUE(kids[who - 1].send(act{&falls}));
+      if (const unsigned chosen = bits & 3; chosen > 0) {
+        ASSERT_TRUE(kids[chosen - 1].send(act{&falls}));
       }
       (void)s.executor.run_one();
     }
@@ -224,7 +224,7 @@ TEST(restart_test, EveryOrderOfFailuresAndRoundsEndsWithAllOfThemThere) {
   }
 }
 
-TEST(restart_test, ASiblingThatIsStoppedInTheMiddleOfARoundIsLeftOut) {
+TEST(restart_test, ASiblingThatIsStoppedDuringARoundIsLeftOut) {
   for (std::size_t which = 0; which < 3; ++which) {
     for (int steps = 0; steps < 24; ++steps) {
       stage s;
@@ -234,7 +234,7 @@ TEST(restart_test, ASiblingThatIsStoppedInTheMiddleOfARoundIsLeftOut) {
       for (int i = 0; i < steps; ++i) (void)s.executor.run_one();
       kids[which].stop();
       s.run();
-      EXPECT_TRUE(kids[which].is_over());
+      EXPECT_TRUE(kids[which].is_terminated());
       for (std::size_t i = 0; i < 3; ++i) {
         if (i == which) continue;
         s.took();
@@ -247,22 +247,22 @@ TEST(restart_test, ASiblingThatIsStoppedInTheMiddleOfARoundIsLeftOut) {
   }
 }
 
-TEST(restart_test, StopOfAFailedChildComesThroughWhateverIsDecided) {
-  for (const directive what : {directive::resume, directive::restart, directive::stop}) {
+TEST(restart_test, AStopOfAFailedChildTakesEffectWithEveryDecision) {
+  for (const directive action : {directive::resume, directive::restart, directive::stop}) {
     for (int steps = 0; steps < 12; ++steps) {
-      stage s(as(strategy::one_for_one, what));
+      stage s(as(strategy::one_for_one, action));
       const auto a = s.enter("a");
       ASSERT_TRUE(a.send(act{&falls}));
       for (int i = 0; i < steps; ++i) (void)s.executor.run_one();
       a.stop();
       s.run();
-      ASSERT_TRUE(a.is_over()) << to_string(what) << " after " << steps;
+      ASSERT_TRUE(a.is_terminated()) << to_string(action) << " after " << steps;
       EXPECT_EQ(s.system.stats().live, 0U);
     }
   }
 }
 
-TEST(restart_test, CloseOfAFailedChildHandlesWhatItHadInItsMailbox) {
+TEST(restart_test, ACloseOfAFailedChildHandlesItsQueuedMessages) {
   for (int steps = 0; steps < 12; ++steps) {
     stage s;
     const auto a = s.enter("a");
@@ -271,7 +271,7 @@ TEST(restart_test, CloseOfAFailedChildHandlesWhatItHadInItsMailbox) {
     for (int i = 0; i < steps; ++i) (void)s.executor.run_one();
     a.close();
     s.run();
-    EXPECT_TRUE(a.is_over());
+    EXPECT_TRUE(a.is_terminated());
     const std::string all = s.took();
     EXPECT_NE(all.find("a:last"), std::string::npos) << all;
     EXPECT_EQ(s.dead_letters(), "");
@@ -280,11 +280,11 @@ TEST(restart_test, CloseOfAFailedChildHandlesWhatItHadInItsMailbox) {
 
 // ---- supervisors
 
-TEST(restart_test, ASupervisorThatFailsInTheMiddleOfARoundAndIsResumedEndsTheRound) {
-  for (const strategy who : {strategy::one_for_one, strategy::one_for_all}) {
+TEST(restart_test, ASupervisorThatFailsDuringARoundAndIsResumedFinishesTheRound) {
+  for (const strategy kind : {strategy::one_for_one, strategy::one_for_all}) {
     for (int steps = 0; steps < 24; ++steps) {
       stage s(as(strategy::one_for_one, directive::resume));
-      const auto boss = s.enter("boss", as(who));
+      const auto boss = s.enter("boss", as(kind));
       const players kids = s.hire(boss, {"a", "b"});
       ASSERT_TRUE(kids[0].send(act{&falls}));
       for (int i = 0; i < steps; ++i) (void)s.executor.run_one();
@@ -292,12 +292,12 @@ TEST(restart_test, ASupervisorThatFailsInTheMiddleOfARoundAndIsResumedEndsTheRou
       s.took();
       for (const auto& k : kids) s.tell(k, [](player& me) { me.note("on"); });
       ASSERT_EQ(s.took(), "on on") << "after " << steps;
-      EXPECT_EQ(s.system.stats().restarts, who == strategy::one_for_one ? 1U : 2U);
+      EXPECT_EQ(s.system.stats().restarts, kind == strategy::one_for_one ? 1U : 2U);
     }
   }
 }
 
-TEST(restart_test, ASupervisorThatIsRestartedInTheMiddleOfARoundEndsItsChildren) {
+TEST(restart_test, ASupervisorThatIsRestartedDuringARoundEndsItsChildren) {
   for (int steps = 0; steps < 24; ++steps) {
     stage s;
     const auto boss = s.enter("boss", as(strategy::one_for_all));
@@ -305,14 +305,14 @@ TEST(restart_test, ASupervisorThatIsRestartedInTheMiddleOfARoundEndsItsChildren)
     ASSERT_TRUE(kids[0].send(act{&falls}));
     for (int i = 0; i < steps; ++i) (void)s.executor.run_one();
     s.fall(boss);
-    EXPECT_TRUE(kids[0].is_over());
-    EXPECT_TRUE(kids[1].is_over());
-    EXPECT_FALSE(boss.is_over());
+    EXPECT_TRUE(kids[0].is_terminated());
+    EXPECT_TRUE(kids[1].is_terminated());
+    EXPECT_FALSE(boss.is_terminated());
     EXPECT_EQ(s.system.stats().live, 1U);
   }
 }
 
-TEST(restart_test, AStopOrCloseInTheMiddleOfARoundEndsEverybody) {
+TEST(restart_test, AStopOrCloseDuringARoundEndsAllActors) {
   for (const bool closes : {false, true}) {
     for (const auto backoff : {0s, 1s}) {
       for (int steps = 0; steps < 24; ++steps) {
@@ -329,18 +329,18 @@ TEST(restart_test, AStopOrCloseInTheMiddleOfARoundEndsEverybody) {
           boss.stop();
         }
         s.run();
-        ASSERT_TRUE(boss.is_over()) << "after " << steps;
+        ASSERT_TRUE(boss.is_terminated()) << "after " << steps;
         EXPECT_EQ(s.system.stats().live, 0U);
       }
     }
   }
 }
 
-TEST(restart_test, ASupervisorAnswersWhileItsChildCannotBeMade) {
-  for (const strategy who :
+TEST(restart_test, ASupervisorRepliesWhileItsChildCannotBeConstructed) {
+  for (const strategy kind :
        {strategy::one_for_one, strategy::one_for_all, strategy::rest_for_one}) {
     stage s;
-    supervision patient = as(who);
+    supervision patient = as(kind);
     patient.restarts_max = 1'000'000;
     const auto boss = s.enter("boss", patient);
     int made = 0;
@@ -354,11 +354,11 @@ TEST(restart_test, ASupervisorAnswersWhileItsChildCannotBeMade) {
     ASSERT_TRUE(asked.is_ready());
     boss.stop();
     s.run();
-    EXPECT_TRUE(kid.is_over());
+    EXPECT_TRUE(kid.is_terminated());
   }
 }
 
-TEST(restart_test, ASupervisorThatBacksOffTakesItsChildrenDownFirst) {
+TEST(restart_test, ASupervisorInItsBackoffHasStoppedItsChildren) {
   supervision slow;
   slow.backoff_first = 5s;
   stage s(slow);
@@ -367,12 +367,12 @@ TEST(restart_test, ASupervisorThatBacksOffTakesItsChildrenDownFirst) {
   s.took();
   s.fall(boss);
   EXPECT_EQ(s.took(), "a! -a boss! -boss");
-  EXPECT_TRUE(kids[0].is_over());
+  EXPECT_TRUE(kids[0].is_terminated());
   s.advance(5s);
   EXPECT_EQ(s.took(), "+boss");
 }
 
-TEST(restart_test, WhatAConstructorSendsItselfUrgentlyIsFirstInEachLife) {
+TEST(restart_test, AnUrgentMessageOfTheConstructorIsFirstAfterEachRestart) {
   stage s;
   const auto anna = s.enter(part{.name = "anna", .at_start = [](player& me) {
                                    EXPECT_TRUE(me.self().send(urgent_say{"continue"}));
@@ -383,16 +383,16 @@ TEST(restart_test, WhatAConstructorSendsItselfUrgentlyIsFirstInEachLife) {
   EXPECT_EQ(s.took(), "+anna anna!!continue anna! -anna +anna anna!!continue anna:waited");
 }
 
-TEST(restart_test, FailureInStoppingIsToldAndTheRestartGoesOn) {
+TEST(restart_test, AFailureInStoppingIsReportedAndTheRestartContinues) {
   stage s;
   const auto a = s.enter(part{.name = "a", .at_stop = &falls});
   s.fall(a);
   EXPECT_EQ(s.took(), "+a a! -a +a");
   EXPECT_EQ(s.failures(), "a:restart a:restart");
-  EXPECT_FALSE(a.is_over());
+  EXPECT_FALSE(a.is_terminated());
 }
 
-TEST(restart_test, AChildSpawnedInStoppingIsBornDead) {
+TEST(restart_test, AChildSpawnedInStoppingIsNeverStarted) {
   stage s;
   std::vector<ref<player>> late;
   const auto a =
@@ -402,7 +402,7 @@ TEST(restart_test, AChildSpawnedInStoppingIsBornDead) {
   s.run();
   ASSERT_EQ(late.size(), 2U);
   for (const auto& l : late) {
-    EXPECT_TRUE(l.is_over());
+    EXPECT_TRUE(l.is_terminated());
     EXPECT_EQ(l.send(say{"hello"}), status::closed);
     EXPECT_EQ(l.ended().get().why, end_reason::stopped);
   }
@@ -417,10 +417,10 @@ TEST(restart_test, RoundsEndWhileAllChildrenFailFromSeveralThreads) {
   actor_system_options o;
   o.on_failure = [](const actor_failure&) {};
   testing::journal log;
-  for (const strategy who :
+  for (const strategy kind :
        {strategy::one_for_one, strategy::one_for_all, strategy::rest_for_one}) {
     actor_system system(pool, o);
-    supervision all = as(who);
+    supervision all = as(kind);
     all.restarts_max = 1'000'000;
     const auto boss =
         system.spawn_with<player>(named("boss", all), part{.name = "boss", .log = &log});

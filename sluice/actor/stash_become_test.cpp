@@ -1,4 +1,4 @@
-// Messages put aside, and handlers that take the place of others.
+// Stashed messages, and handlers that replace others.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -10,15 +10,15 @@
 
 namespace sluice::stash_become_test {
 
-// Not in the unnamed namespace: g++ 12 has a warning about the frame of a coroutine that refers to
-// such a thing.
+// Not in the unnamed namespace: g++ 12 warns about the frame of a coroutine that refers to an
+// entity in it.
 struct slow_handler {
   testing::player& me;
   clock& on;
   std::string kept;
   task<> operator()(testing::say) {
     me.unbecome();
-    co_await letting_others_in(a_second(on));
+    co_await reentrant(a_second(on));
     me.note(std::to_string(kept.size()));
   }
   static task<> a_second(clock& on) { (void)co_await sleep_for(std::chrono::seconds(1), on); }
@@ -38,7 +38,7 @@ using testing::say;
 using testing::stage;
 using testing::urgent_say;
 
-// Puts what is said aside.
+// Stashes each `say`.
 void puts_aside(player& me) {
   me.become([&me](say s) {
     if (me.stash(std::move(s)) == status::full) me.note("full");
@@ -47,7 +47,7 @@ void puts_aside(player& me) {
 
 // ---- stash
 
-TEST(stash_become_test, WhatWasPutAsideComesBackInOrderBeforeTheRest) {
+TEST(stash_become_test, StashedMessagesAreHandledInOrderBeforeTheOthers) {
   stage s;
   const auto a = s.enter("a");
   s.tell(a, &puts_aside);
@@ -61,13 +61,13 @@ TEST(stash_become_test, WhatWasPutAsideComesBackInOrderBeforeTheRest) {
   EXPECT_EQ(s.took(), "+a a:1 a:2 a:3 a:4 a:5");
 }
 
-TEST(stash_become_test, PutAsideAgainTheyKeepTheirOrder) {
+TEST(stash_become_test, StashedAgainTheyKeepTheirOrder) {
   stage s;
   const auto a = s.enter("a");
   s.tell(a, &puts_aside);
   for (const char* w : {"1", "2", "3"}) ASSERT_TRUE(a.send(say{w}));
   s.run();
-  s.tell(a, [](player& me) { me.unstash_all(); });  // and it still puts them aside
+  s.tell(a, [](player& me) { me.unstash_all(); });  // and it still stashes them
   ASSERT_TRUE(a.send(say{"4"}));
   s.run();
   s.tell(a, [](player& me) {
@@ -97,8 +97,9 @@ TEST(stash_become_test, AStashedRequestIsAnsweredLater) {
   stage s;
   const auto a = s.enter("a");
   s.tell(a, [](player& me) {
-    me.become(
-        [&me](question q, responder<std::string> to) { EXPECT_TRUE(me.stash(q, std::move(to))); });
+    me.become([&me](question q, responder<std::string> asker) {
+      EXPECT_TRUE(me.stash(q, std::move(asker)));
+    });
   });
   auto asked = a.ask(question{});
   s.run();
@@ -110,7 +111,7 @@ TEST(stash_become_test, AStashedRequestIsAnsweredLater) {
   EXPECT_EQ(asked.get(), "a");
 }
 
-TEST(stash_become_test, WhatWasPutAsideOutlivesTheState) {
+TEST(stash_become_test, StashedMessagesOutliveTheState) {
   stage s;
   const auto a = s.enter("a");
   s.tell(a, &puts_aside);
@@ -121,7 +122,7 @@ TEST(stash_become_test, WhatWasPutAsideOutlivesTheState) {
   EXPECT_EQ(s.took(), "+a a! -a +a a:1 a:2 a:3");
 }
 
-TEST(stash_become_test, UnstashOfNothingDoesNothing) {
+TEST(stash_become_test, UnstashOfAnEmptyStashHasNoEffect) {
   stage s;
   const auto a = s.enter("a");
   s.tell(a, [](player& me) { me.unstash_all(); });
@@ -130,10 +131,10 @@ TEST(stash_become_test, UnstashOfNothingDoesNothing) {
 
 // ---- become
 
-TEST(stash_become_test, WhatItBecomesTakesItsMessagesAndTheRestGoesWhereItWent) {
+TEST(stash_become_test, ABehaviourTakesItsMessagesAndOnTakesTheOthers) {
   stage s;
   const auto a = s.enter("a");
-  s.tell(a, [](player& me) { me.become([&me](say m) { me.note("other:" + m.what); }); });
+  s.tell(a, [](player& me) { me.become([&me](say m) { me.note("other:" + m.text); }); });
   ASSERT_TRUE(a.send(say{"x"}));
   ASSERT_TRUE(a.send(urgent_say{"y"}));
   auto asked = a.ask(question{});
@@ -142,7 +143,7 @@ TEST(stash_become_test, WhatItBecomesTakesItsMessagesAndTheRestGoesWhereItWent) 
   EXPECT_EQ(asked.get(), "a");
 }
 
-TEST(stash_become_test, TheyAreTakenBackOneByOne) {
+TEST(stash_become_test, StackedBehavioursAreRemovedOneByOne) {
   stage s;
   const auto a = s.enter("a");
   s.tell(a, [](player& me) {
@@ -158,14 +159,14 @@ TEST(stash_become_test, TheyAreTakenBackOneByOne) {
   EXPECT_EQ(s.took(), "+a two one a:own a:own");
 }
 
-TEST(stash_become_test, BecomeTakesThePlaceOfWhatItBecameBefore) {
+TEST(stash_become_test, BecomeReplacesThePreviousBehaviour) {
   stage s;
   const auto a = s.enter("a");
   auto counted = std::make_shared<int>(0);
   s.tell(a, [&](player& me) {
     for (int i = 0; i < 1000; ++i) me.become([&me, counted](say) { me.note("last"); });
   });
-  EXPECT_EQ(counted.use_count(), 2) << "of a thousand there is one";
+  EXPECT_EQ(counted.use_count(), 2) << "one of a thousand exists";
   ASSERT_TRUE(a.send(say{"own"}));
   ASSERT_TRUE(a.send(act{[](player& me) { me.unbecome(); }}));
   ASSERT_TRUE(a.send(say{"own"}));
@@ -173,11 +174,11 @@ TEST(stash_become_test, BecomeTakesThePlaceOfWhatItBecameBefore) {
   EXPECT_EQ(s.took(), "+a last a:own");
 }
 
-TEST(stash_become_test, WhatItWasIsGoneAlsoWhileACoroutineOfItIsSuspended) {
+TEST(stash_become_test, AReplacedBehaviourIsDestroyedWhileACoroutineOfItIsSuspended) {
   stage s;
   const auto a = s.enter("a");
   auto counted = std::make_shared<int>(0);
-  // One that is in the middle of a message for long, and many that come and go meanwhile.
+  // One behaviour with a long message, and many that are added and removed meanwhile.
   s.tell(a, [&s](player& me) { me.become(slow_handler{me, s.clock, std::string(100, 'k')}); });
   ASSERT_TRUE(a.send(say{}));
   s.run();
@@ -189,23 +190,23 @@ TEST(stash_become_test, WhatItWasIsGoneAlsoWhileACoroutineOfItIsSuspended) {
   EXPECT_EQ(s.took(), "+a 100");
 }
 
-TEST(stash_become_test, SixtyFourStandOnTopOfEachOtherAndNoMore) {
+TEST(stash_become_test, AtMostSixtyFourBehavioursAreStacked) {
   stage s;
   const auto a = s.enter("a");
   s.tell(a, [](player& me) {
     for (int i = 0; i < 64; ++i) me.become_stacked([](say) {});
   });
-  EXPECT_DEATH(s.tell(a, [](player& me) { me.become_stacked([](say) {}); }), "not more than 64");
+  EXPECT_DEATH(s.tell(a, [](player& me) { me.become_stacked([](say) {}); }), "at most 64 stacked");
 }
 
-TEST(stash_become_test, AHandlerMayTakeItselfBackAndGoOn) {
+TEST(stash_become_test, AHandlerMayRemoveItsOwnBehaviourAndContinue) {
   stage s;
   const auto a = s.enter("a");
   s.tell(a, [](player& me) {
     me.become([&me, kept = std::string(100, 'k')](say) {
       me.unbecome();
       me.become([&me](say) { me.note("next"); });
-      me.note(std::to_string(kept.size()));  // of the one that runs, which is still there
+      me.note(std::to_string(kept.size()));  // captured by the running handler, which still exists
     });
   });
   ASSERT_TRUE(a.send(say{}));
@@ -226,7 +227,7 @@ TEST(stash_become_test, AHandlerThatIsACoroutineIsKeptUntilItEnds) {
   EXPECT_EQ(s.took(), "100");
 }
 
-TEST(stash_become_test, ItAnswersRequestsAsWell) {
+TEST(stash_become_test, ABehaviourRepliesToRequests) {
   stage s;
   const auto a = s.enter("a");
   s.tell(a, [](player& me) { me.become([](question) { return std::string("another"); }); });
@@ -235,7 +236,7 @@ TEST(stash_become_test, ItAnswersRequestsAsWell) {
   EXPECT_EQ(asked.get(), "another");
 }
 
-TEST(stash_become_test, WhatItBecameIsGoneWhenItIsMadeAnew) {
+TEST(stash_become_test, ARestartRemovesItsBehaviour) {
   stage s;
   const auto a = s.enter("a");
   s.tell(a, [](player& me) { me.become([&me](say) { me.note("old"); }); });
@@ -245,7 +246,7 @@ TEST(stash_become_test, WhatItBecameIsGoneWhenItIsMadeAnew) {
   EXPECT_EQ(s.took(), "+a a! -a +a a:own");
 }
 
-TEST(stash_become_test, OneThatThrowsFailsTheActor) {
+TEST(stash_become_test, ABehaviourThatThrowsFailsTheActor) {
   stage s;
   const auto a = s.enter("a");
   s.tell(a, [](player& me) {
@@ -259,7 +260,7 @@ TEST(stash_become_test, OneThatThrowsFailsTheActor) {
   EXPECT_EQ(s.failures(), "a:restart");
 }
 
-TEST(stash_become_test, UnbecomeOfWhatItIsDoesNothing) {
+TEST(stash_become_test, UnbecomeWithoutABehaviourHasNoEffect) {
   stage s;
   const auto a = s.enter("a");
   s.tell(a, [](player& me) { me.unbecome(); });

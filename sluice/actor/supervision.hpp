@@ -1,37 +1,36 @@
 #pragma once
 
-// Says what becomes of an actor whose handler, or whose constructor at a restart, has thrown. It is
-// said by its parent, for all of its children.
+// Decides what happens to an actor whose handler, or whose constructor at a restart, throws. A
+// parent has one supervision for all of its children.
 //
-// - resume: it goes on with the next message, its state as the exception left it. One that has no
-//   state, because its constructor threw at a restart, ends.
-// - restart: its children are stopped, its state is destroyed and made anew, by the constructor and
-//   the arguments it was spawned with; its mailbox, and every ref to it, stay.
-// - stop: it ends, as if it had been told to.
+// - resume: the actor continues with the next message, its state as the exception left it. An actor
+//   without a state, because its constructor threw at a restart, ends.
+// - restart: its children are stopped, its state is destroyed and constructed again, from the
+//   arguments of its spawn; its mailbox and all refs to it stay.
+// - stop: it ends, as after a stop.
 // - escalate: the parent fails with the same exception, and its own parent decides.
-// The message it failed on is used up in any case.
+// The message on which the actor failed is consumed in any case.
 //
-// Who is restarted along with it is the `strategy`: nobody, all its siblings, or those that were
-// spawned after it. They are taken down in reverse order of their making and made anew in order.
-// More than `restarts_max` restarts within `within` are too many: the failure escalates; at the top
-// of the tree that stops the actor. A supervisor that is made anew counts anew.
-// With a `backoff_first` there is a wait between the end of the old state and the making of the
-// new one, longer each time while the same actor goes on failing: doubled up to `backoff_max`, and
-// forgotten after `within` without a failure. Meanwhile messages gather in the mailbox.
-// A child that fails while its parent ends is stopped, whatever is said here.
+// `strategy` selects the siblings that are restarted along with it: none, all, or those spawned
+// after it. They are destroyed in reverse order of spawning, and constructed in order. More than
+// `restarts_max` restarts within `within` escalate; at the top of the tree they stop the actor. A
+// restart of the supervisor resets its count. `backoff_first` delays each restart, between the end
+// of the old state and the construction of the new one. The delay doubles with each failure of the
+// same actor up to `backoff_max`, and is reset after `within` without a failure. Messages gather in
+// the mailbox meanwhile. A child that fails while its parent ends is stopped in any case.
 //
-// A single child may be of another kind than its siblings (actor_options::kind):
-// - transient, as it is unless something else is said: made anew when it fails and that is what its
-//   parent decides; when it is stopped or closed, it ends.
-// - permanent: to be there as long as its parent is. It ends when that ends it; when it stops
-//   itself, or somebody else stops or closes it, that is a failure (actor_error::ended), about
-//   which the parent decides as about any other. What is in its mailbox stays. For an actor that
-//   the system has spawned, the parent is whoever is no actor.
-// - temporary: never made anew. Where a restart is decided for it, or it is in a round of others,
-//   it is stopped; that does not count as a restart.
+// A child may be of another kind than its siblings (actor_options::kind):
+// - transient, the default: restarted if it fails and its parent decides so; ends if it is stopped
+//   or closed.
+// - permanent: present as long as its parent. If its parent ends it, it ends. If it ends itself, or
+//   another party stops or closes it, that is a failure (actor_error::unexpected_end) about which
+//   the parent decides; its mailbox stays. For an actor that the system spawned, any caller outside
+//   of actors counts as the parent.
+// - temporary: never restarted. A decision to restart it, or a restart along with siblings, stops
+//   it; that does not count as a restart.
 //
 //     actor_options o;
-//     o.children = {.who = strategy::rest_for_one, .restarts_max = 3, .within = 5s};
+//     o.children = {.strategy = strategy::rest_for_one, .restarts_max = 3, .within = 5s};
 //     auto log = spawn_with<logger>({.name = "log", .kind = child_kind::permanent});
 
 #include <chrono>
@@ -48,13 +47,13 @@ enum class directive : std::uint8_t { resume, restart, stop, escalate };
 enum class child_kind : std::uint8_t { transient, permanent, temporary };
 
 struct supervision {
-  strategy who = strategy::one_for_one;
-  directive what = directive::restart;
-  // Decides by the exception; empty: `what`. If it throws, the failure escalates.
+  sluice::strategy strategy = sluice::strategy::one_for_one;
+  directive action = directive::restart;
+  // Decides by the exception; empty: `action`. If it throws, the failure escalates.
   std::function<directive(const std::exception_ptr&)> decide{};
   std::uint32_t restarts_max = 10;
   std::chrono::nanoseconds within = std::chrono::seconds(10);
-  std::chrono::nanoseconds backoff_first{0};  // zero: at once
+  std::chrono::nanoseconds backoff_first{0};  // zero: no delay
   std::chrono::nanoseconds backoff_max = std::chrono::seconds(10);
 };
 

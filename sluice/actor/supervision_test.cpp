@@ -1,4 +1,4 @@
-// What becomes of those that fail, and of those around them.
+// Failing actors, and the effects on their siblings, children and parents.
 #include "sluice/actor/supervision.hpp"
 
 #include <gtest/gtest.h>
@@ -27,20 +27,20 @@ using testing::stage;
 
 using players = std::vector<ref<player>>;
 
-supervision always(directive what) {
+supervision always(directive action) {
   supervision s;
-  s.what = what;
+  s.action = action;
   return s;
 }
-supervision by(strategy who) {
+supervision by(strategy kind) {
   supervision s;
-  s.who = who;
+  s.strategy = kind;
   return s;
 }
 
-// ---- who is made anew
+// ---- strategies
 
-TEST(supervision_test, OneForOneMakesTheOneAnewAndLeavesTheOthers) {
+TEST(supervision_test, OneForOneRestartsOnlyTheFailedChild) {
   stage s;
   const auto boss = s.enter("boss");
   const players kids = s.hire(boss, {"a", "b", "c"});
@@ -51,7 +51,7 @@ TEST(supervision_test, OneForOneMakesTheOneAnewAndLeavesTheOthers) {
   EXPECT_EQ(s.system.stats().restarts, 1U);
 }
 
-TEST(supervision_test, OneForAllTakesDownInReverseAndMakesInOrder) {
+TEST(supervision_test, OneForAllDestroysInReverseAndConstructsInOrder) {
   stage s;
   const auto boss = s.enter("boss", by(strategy::one_for_all));
   const players kids = s.hire(boss, {"a", "b", "c"});
@@ -62,7 +62,7 @@ TEST(supervision_test, OneForAllTakesDownInReverseAndMakesInOrder) {
   EXPECT_EQ(s.took(), "here");
 }
 
-TEST(supervision_test, RestForOneLeavesThoseThatWereThereBefore) {
+TEST(supervision_test, RestForOneLeavesOlderSiblings) {
   stage s;
   const auto boss = s.enter("boss", by(strategy::rest_for_one));
   const players kids = s.hire(boss, {"a", "b", "c", "d"});
@@ -73,7 +73,7 @@ TEST(supervision_test, RestForOneLeavesThoseThatWereThereBefore) {
   EXPECT_EQ(s.took(), "d! -d +d");
 }
 
-TEST(supervision_test, ItsOwnChildrenEndBeforeItIsMadeAnew) {
+TEST(supervision_test, ItsOwnChildrenEndBeforeItIsRestarted) {
   stage s;
   const auto boss = s.enter("boss");
   s.hire(boss, {"a", "b"});
@@ -82,7 +82,7 @@ TEST(supervision_test, ItsOwnChildrenEndBeforeItIsMadeAnew) {
   EXPECT_EQ(s.took(), "b! -b a! -a boss! -boss +boss");
 }
 
-TEST(supervision_test, ChildrenOfItsConstructorAreMadeAgain) {
+TEST(supervision_test, ChildrenOfItsConstructorAreSpawnedAgain) {
   stage s;
   const auto boss = s.enter(part{.name = "boss", .at_start = [](player& me) { me.hire("kid"); }});
   s.took();
@@ -90,7 +90,7 @@ TEST(supervision_test, ChildrenOfItsConstructorAreMadeAgain) {
   EXPECT_EQ(s.took(), "kid! -kid boss! -boss +boss +kid");
 }
 
-TEST(supervision_test, MessagesThatWaitOutliveTheState) {
+TEST(supervision_test, QueuedMessagesOutliveTheState) {
   stage s;
   const auto a = s.enter("a");
   ASSERT_TRUE(a.send(act{&falls}));
@@ -101,19 +101,19 @@ TEST(supervision_test, MessagesThatWaitOutliveTheState) {
   EXPECT_EQ(s.dead_letters(), "");
 }
 
-TEST(supervision_test, AChildThatWasHiredDuringARoundIsLeftAlone) {
+TEST(supervision_test, AChildSpawnedDuringARoundIsNotRestarted) {
   stage s;
   const auto boss = s.enter("boss", by(strategy::one_for_all));
   const players kids = s.hire(boss, {"a", "b"});
   s.took();
   ASSERT_TRUE(kids[0].send(act{&falls}));
   ASSERT_TRUE(s.executor.run_one());  // it has failed
-  ASSERT_TRUE(s.executor.run_one());  // the boss has heard of it
+  ASSERT_TRUE(s.executor.run_one());  // the boss is notified
   s.hire(boss, {"c"});
   EXPECT_EQ(s.took(), "b! -b +c a! -a +a +b");
 }
 
-// ---- what is decided
+// ---- decisions
 
 TEST(supervision_test, ResumeKeepsTheState) {
   stage s(always(directive::resume));
@@ -125,7 +125,7 @@ TEST(supervision_test, ResumeKeepsTheState) {
   EXPECT_EQ(s.took(), "+a 7");
 }
 
-TEST(supervision_test, StopEndsItWithItsChildrenAndSaysWhy) {
+TEST(supervision_test, StopEndsItWithItsChildrenAndReportsTheFailure) {
   stage s(always(directive::stop));
   const auto a = s.enter("a");
   s.hire(a, {"kid"});
@@ -140,7 +140,7 @@ TEST(supervision_test, StopEndsItWithItsChildrenAndSaysWhy) {
   EXPECT_THROW(std::rethrow_exception(end.error), std::runtime_error);
 }
 
-TEST(supervision_test, DecideLooksAtTheException) {
+TEST(supervision_test, DecideGetsTheException) {
   supervision picky;
   picky.decide = [](const std::exception_ptr& e) {
     try {
@@ -167,13 +167,13 @@ TEST(supervision_test, ADecisionThatThrowsEscalates) {
   const players kids = s.hire(boss, {"a"});
   s.fall(kids[0]);
   EXPECT_EQ(s.failures(), "a:escalate boss:stop");
-  EXPECT_TRUE(boss.is_over());
-  EXPECT_TRUE(kids[0].is_over());
+  EXPECT_TRUE(boss.is_terminated());
+  EXPECT_TRUE(kids[0].is_terminated());
 }
 
 // ---- escalation
 
-TEST(supervision_test, EscalationGoesUpUntilSomebodyDecides) {
+TEST(supervision_test, EscalationContinuesUpToAParentThatDecides) {
   stage s;
   const auto top = s.enter("top");  // restarts
   ref<player> low;
@@ -186,9 +186,9 @@ TEST(supervision_test, EscalationGoesUpUntilSomebodyDecides) {
   s.fall(kid);
   EXPECT_EQ(s.failures(), "kid:escalate low:escalate mid:restart");
   EXPECT_EQ(s.took(), "kid! -kid low! -low mid! -mid +mid");
-  EXPECT_TRUE(low.is_over());
-  EXPECT_FALSE(mid.is_over());
-  EXPECT_FALSE(top.is_over());
+  EXPECT_TRUE(low.is_terminated());
+  EXPECT_FALSE(mid.is_terminated());
+  EXPECT_FALSE(top.is_terminated());
 }
 
 TEST(supervision_test, AtTheTopEscalationStops) {
@@ -196,10 +196,10 @@ TEST(supervision_test, AtTheTopEscalationStops) {
   const auto a = s.enter("a");
   s.fall(a);
   EXPECT_EQ(s.failures(), "a:stop");
-  EXPECT_TRUE(a.is_over());
+  EXPECT_TRUE(a.is_terminated());
 }
 
-TEST(supervision_test, ResumedByTheGrandparentTheChildrenGoOn) {
+TEST(supervision_test, ResumedByTheGrandparentTheChildrenContinue) {
   stage s(always(directive::resume));
   const auto boss = s.enter("boss", always(directive::escalate));
   const players kids = s.hire(boss, {"a", "b"});
@@ -213,7 +213,7 @@ TEST(supervision_test, ResumedByTheGrandparentTheChildrenGoOn) {
   EXPECT_EQ(s.took(), "a:next 3");
 }
 
-TEST(supervision_test, OneThatWasLetGoOnEndsLaterAsStopped) {
+TEST(supervision_test, AResumedActorEndsLaterAsStopped) {
   stage s(always(directive::resume));
   const auto boss = s.enter("boss", always(directive::escalate));
   const players kids = s.hire(boss, {"a"});
@@ -231,7 +231,7 @@ TEST(supervision_test, FailuresThatQueueUpDuringAnEscalationAreEachDecided) {
   const players kids = s.hire(boss, {"a", "b", "c"});
   for (const auto& k : kids) ASSERT_TRUE(k.send(act{&falls}));
   s.run();
-  EXPECT_EQ(s.system.stats().failures, 6U);  // each of them, and the boss for each
+  EXPECT_EQ(s.system.stats().failures, 6U);  // each child, and the boss for each
   for (const auto& k : kids) s.tell(k, [](player& me) { me.note("on"); });
   EXPECT_EQ(s.took(), "+boss +a +b +c on on on");
 }
@@ -239,11 +239,11 @@ TEST(supervision_test, FailuresThatQueueUpDuringAnEscalationAreEachDecided) {
 // ---- how often
 
 TEST(supervision_test, TooManyRestartsWithinTheWindowEscalate) {
-  for (const strategy who :
+  for (const strategy kind :
        {strategy::one_for_one, strategy::one_for_all, strategy::rest_for_one}) {
     stage s(always(directive::stop));
     supervision few;
-    few.who = who;
+    few.strategy = kind;
     few.restarts_max = 2;
     few.within = 5s;
     const auto boss = s.enter("boss", few);
@@ -253,8 +253,8 @@ TEST(supervision_test, TooManyRestartsWithinTheWindowEscalate) {
     EXPECT_EQ(s.failures(), "b:restart b:restart");
     s.fall(kids[1]);
     EXPECT_EQ(s.failures(), "b:escalate boss:stop");
-    EXPECT_TRUE(boss.is_over());
-    for (const auto& kid : kids) EXPECT_TRUE(kid.is_over());
+    EXPECT_TRUE(boss.is_terminated());
+    for (const auto& kid : kids) EXPECT_TRUE(kid.is_terminated());
   }
 }
 
@@ -273,7 +273,7 @@ TEST(supervision_test, RestartsOutsideOfTheWindowDoNotCount) {
   s.fall(kids[0]);
   s.advance(5s);
   s.fall(kids[0]);  // still inside
-  EXPECT_TRUE(boss.is_over());
+  EXPECT_TRUE(boss.is_terminated());
 }
 
 TEST(supervision_test, NoRestartsAtAllMeansTheFirstFailureEscalates) {
@@ -282,11 +282,11 @@ TEST(supervision_test, NoRestartsAtAllMeansTheFirstFailureEscalates) {
   stage s(none);
   const auto a = s.enter("a");
   s.fall(a);
-  EXPECT_TRUE(a.is_over());
+  EXPECT_TRUE(a.is_terminated());
   EXPECT_EQ(s.system.stats().restarts, 0U);
 }
 
-TEST(supervision_test, ASupervisorThatIsMadeAnewCountsAnew) {
+TEST(supervision_test, ARestartOfASupervisorResetsItsCount) {
   stage s;
   supervision few;
   few.restarts_max = 1;
@@ -296,7 +296,7 @@ TEST(supervision_test, ASupervisorThatIsMadeAnewCountsAnew) {
   s.fall(kid);
   s.fall(kid);
   EXPECT_EQ(s.failures(), "kid:restart kid:escalate boss:restart");
-  s.fall(kid);  // the new one, of the new boss
+  s.fall(kid);  // the new child of the restarted boss
   EXPECT_EQ(s.failures(), "kid:restart");
 }
 
@@ -311,7 +311,7 @@ supervision backing_off() {
   return slow;
 }
 
-TEST(supervision_test, ABackoffDoublesUpToItsLongest) {
+TEST(supervision_test, ABackoffDoublesUpToItsMaximum) {
   stage s(backing_off());
   const auto a = s.enter("a");
   s.took();
@@ -325,7 +325,7 @@ TEST(supervision_test, ABackoffDoublesUpToItsLongest) {
   }
 }
 
-TEST(supervision_test, ABackoffIsForgottenAfterTheWindowWithoutAFailure) {
+TEST(supervision_test, ABackoffIsResetAfterAWindowWithoutAFailure) {
   stage s(backing_off());
   const auto a = s.enter("a");
   s.fall(a);
@@ -352,7 +352,7 @@ TEST(supervision_test, MessagesGatherDuringABackoff) {
   EXPECT_EQ(s.took(), "+a a:late");
 }
 
-TEST(supervision_test, ABackoffOfOneDoesNotHoldUpTheOthers) {
+TEST(supervision_test, ABackoffOfOneChildDoesNotDelayTheOthers) {
   stage s;
   const auto boss = s.enter("boss", backing_off());
   const players kids = s.hire(boss, {"a", "b"});
@@ -369,7 +369,7 @@ TEST(supervision_test, ABackoffOfOneDoesNotHoldUpTheOthers) {
 TEST(supervision_test, AGroupBacksOffTogether) {
   stage s;
   supervision slow = backing_off();
-  slow.who = strategy::one_for_all;
+  slow.strategy = strategy::one_for_all;
   const auto boss = s.enter("boss", slow);
   const players kids = s.hire(boss, {"a", "b"});
   s.took();
@@ -379,7 +379,7 @@ TEST(supervision_test, AGroupBacksOffTogether) {
   EXPECT_EQ(s.took(), "+a +b");
 }
 
-TEST(supervision_test, OneThatBacksOffCanBeStopped) {
+TEST(supervision_test, AnActorInItsBackoffCanBeStopped) {
   stage s(backing_off());
   const auto a = s.enter("a");
   ASSERT_TRUE(a.send(act{&falls}));
@@ -387,24 +387,24 @@ TEST(supervision_test, OneThatBacksOffCanBeStopped) {
   s.run();
   a.stop();
   s.run();
-  EXPECT_TRUE(a.is_over());
+  EXPECT_TRUE(a.is_terminated());
   EXPECT_EQ(s.dead_letters(), "say");
   s.took();
   s.advance(10s);
   EXPECT_EQ(s.took(), "");
 }
 
-TEST(supervision_test, AGroupOfWhichAllAreStoppedWhileItBacksOffIsNoGroupAnyMore) {
+TEST(supervision_test, AGroupInItsBackoffEndsWhenAllItsMembersAreStopped) {
   stage s;
   supervision slow = backing_off();
-  slow.who = strategy::one_for_all;
+  slow.strategy = strategy::one_for_all;
   const auto boss = s.enter("boss", slow);
   const players kids = s.hire(boss, {"a", "b"});
   s.fall(kids[0]);
   kids[0].stop();
   kids[1].stop();
   s.run();
-  EXPECT_TRUE(kids[1].is_over());
+  EXPECT_TRUE(kids[1].is_terminated());
   const players later = s.hire(boss, {"c"});
   s.took();
   s.fall(later[0]);
@@ -414,7 +414,7 @@ TEST(supervision_test, AGroupOfWhichAllAreStoppedWhileItBacksOffIsNoGroupAnyMore
   EXPECT_EQ(s.took(), "+c");
 }
 
-TEST(supervision_test, ALongestBackoffBeyondAllCountsDoesNotOverflow) {
+TEST(supervision_test, AHugeMaximumBackoffDoesNotOverflow) {
   supervision slow = backing_off();
   slow.backoff_first = std::chrono::hours(24 * 365);
   slow.backoff_max = std::chrono::nanoseconds::max();
@@ -439,7 +439,7 @@ TEST(supervision_test, ALongestBackoffBeyondAllCountsDoesNotOverflow) {
   EXPECT_EQ(s.took(), "");
   kids[0].stop();
   s.run();
-  EXPECT_TRUE(kids[0].is_over());
+  EXPECT_TRUE(kids[0].is_terminated());
 }
 
 }  // namespace

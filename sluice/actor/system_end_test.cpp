@@ -1,4 +1,4 @@
-// Refs that are used after their system is gone.
+// Refs that are used after the end of their system.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -20,14 +20,14 @@ class counter : public actor<counter, total> {
   int on(total) { return 1; }
 };
 
-// A system whose parts are all gone.
+// A destroyed system.
 class system_end_test : public ::testing::Test {
  protected:
   system_end_test() {
     auto executor = std::make_unique<manual_executor>();
     std::optional<actor_system> system;
     actor_system_options o;
-    o.on_dead_letter = [told = &told_](const dead_letter&) { ++*told; };
+    o.on_dead_letter = [count = &dead_letters_](const dead_letter&) { ++*count; };
     system.emplace(*executor, std::move(o));
     actor_ = system->spawn<counter>();
     desk_.emplace(*system, actor_router_options{.members = 2});
@@ -38,40 +38,39 @@ class system_end_test : public ::testing::Test {
     executor.reset();
   }
 
-  int told_ = 0;
+  int dead_letters_ = 0;
   ref<counter> actor_;
   std::optional<actor_router<counter>> desk_;
 };
 
-TEST_F(system_end_test, ARefHearsClosedAndNobodyIsTold) {
+TEST_F(system_end_test, ARefReturnsClosedWithoutAReport) {
   EXPECT_EQ(actor_.send(total{}), status::closed);
   EXPECT_EQ(actor_.try_send(total{}), status::closed);
-  EXPECT_EQ(recipient<total>(actor_).try_send_for(total{}, std::chrono::seconds(1)),
-            status::closed);
-  EXPECT_EQ(told_, 0);
+  EXPECT_EQ(recipient<total>(actor_).send(total{}, std::chrono::seconds(1)), status::closed);
+  EXPECT_EQ(dead_letters_, 0);
 }
 
-TEST_F(system_end_test, AnAskHearsThatItIsGone) {
+TEST_F(system_end_test, AnAskGetsTerminated) {
   try {
     (void)actor_.ask(total{}).get();
-    ADD_FAILURE() << "it was answered";
+    ADD_FAILURE() << "there was a reply";
   } catch (const actor_error& e) {
-    EXPECT_EQ(e.why(), actor_error::gone);
+    EXPECT_EQ(e.why(), actor_error::terminated);
   }
 }
 
-TEST_F(system_end_test, ItCanBeStoppedLookedAtAndWaitedFor) {
+TEST_F(system_end_test, ItCanBeStoppedInspectedAndWaitedFor) {
   actor_.stop();
   actor_.close();
-  EXPECT_TRUE(actor_.is_over());
+  EXPECT_TRUE(actor_.is_terminated());
   EXPECT_EQ(actor_.queued(), 0U);
   EXPECT_FALSE(actor_.name().empty());
   EXPECT_EQ(actor_.ended().get().why, end_reason::stopped);
 }
 
-TEST_F(system_end_test, ARouterHearsClosedToo) {
+TEST_F(system_end_test, ARouterReturnsClosedToo) {
   EXPECT_EQ(desk_->send(total{}), status::closed);
-  EXPECT_EQ(told_, 0);
+  EXPECT_EQ(dead_letters_, 0);
 }
 
 }  // namespace

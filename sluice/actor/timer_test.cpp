@@ -1,4 +1,4 @@
-// Messages that an actor sends itself later, and those made from futures.
+// Messages from timers and from futures.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -26,7 +26,7 @@ using testing::stage;
 
 // ---- once
 
-TEST(timer_test, AMessageComesWhenItsTimeHasCome) {
+TEST(timer_test, AMessageArrivesWhenItIsDue) {
   stage s;
   const auto a = s.enter("a");
   s.tell(a, [](player& me) {
@@ -44,7 +44,7 @@ TEST(timer_test, AMessageComesWhenItsTimeHasCome) {
   EXPECT_EQ(s.clock.pending(), 0U);
 }
 
-TEST(timer_test, CancelTakesItOut) {
+TEST(timer_test, CancelRemovesIt) {
   stage s;
   const auto a = s.enter("a");
   actor_timer t = 0;
@@ -56,8 +56,8 @@ TEST(timer_test, CancelTakesItOut) {
   EXPECT_EQ(s.took(), "+a");
 }
 
-TEST(timer_test, CancelAfterItsTimeStillKeepsItFromBeingHandled) {
-  // Its time has come; it is on its way to the mailbox, or in it, behind the one that cancels.
+TEST(timer_test, CancelOfADueMessageStillPreventsIt) {
+  // It is due: on its way to the mailbox, or queued behind the message that cancels it.
   for (int steps = 0; steps < 3; ++steps) {
     stage s;
     const auto a = s.enter("a");
@@ -84,7 +84,7 @@ TEST(timer_test, CancelAfterItsTimeStillKeepsItFromBeingHandled) {
   }
 }
 
-TEST(timer_test, OneThatWasHandledCannotBeCancelled) {
+TEST(timer_test, AHandledMessageCannotBeCancelled) {
   stage s;
   const auto a = s.enter("a");
   actor_timer t = 0;
@@ -94,7 +94,7 @@ TEST(timer_test, OneThatWasHandledCannotBeCancelled) {
   EXPECT_EQ(s.took(), "+a a:one");
 }
 
-TEST(timer_test, TimersAreGoneWhenItIsMadeAnew) {
+TEST(timer_test, ARestartRemovesTimers) {
   stage s;
   const auto a = s.enter("a");
   s.tell(a, [](player& me) {
@@ -107,7 +107,7 @@ TEST(timer_test, TimersAreGoneWhenItIsMadeAnew) {
   EXPECT_EQ(s.took(), "+a a! -a +a");
 }
 
-TEST(timer_test, AMessageWhoseTimeHadComeBeforeTheRestartIsGoneAsWell) {
+TEST(timer_test, ARestartRemovesMessagesThatAreDue) {
   stage s;
   const auto a = s.enter("a");
   s.tell(a, [](player& me) {
@@ -120,7 +120,7 @@ TEST(timer_test, AMessageWhoseTimeHadComeBeforeTheRestartIsGoneAsWell) {
   EXPECT_EQ(s.took(), "+a a! -a +a");
 }
 
-TEST(timer_test, TimersOfTheConstructorAreStartedAnew) {
+TEST(timer_test, TimersOfTheConstructorAreStartedAgain) {
   stage s;
   const auto a =
       s.enter(part{.name = "a", .at_start = [](player& me) { me.send_every(1s, say{"tick"}); }});
@@ -130,7 +130,7 @@ TEST(timer_test, TimersOfTheConstructorAreStartedAnew) {
   EXPECT_EQ(s.took(), "+a a:tick a! -a +a a:tick");
 }
 
-TEST(timer_test, NothingIsLeftOfTimersWhenItEnds) {
+TEST(timer_test, TheEndRemovesAllTimers) {
   stage s;
   const auto a = s.enter(
       part{.name = "a", .at_stop = [](player& me) { me.send_after(1s, say{"from the end"}); }});
@@ -146,7 +146,7 @@ TEST(timer_test, NothingIsLeftOfTimersWhenItEnds) {
   EXPECT_EQ(s.dead_letters(), "");
 }
 
-TEST(timer_test, AFullMailboxDoesNotKeepThemOut) {
+TEST(timer_test, TimersAreAdmittedToAFullMailbox) {
   stage s;
   actor_options small = named("a");
   small.mailbox.capacity = 1;
@@ -187,18 +187,18 @@ TEST(timer_test, AMessageThatCannotBeMovedFailsTheActor) {
     try {
       const auto a = s.system.spawn<mover>(&s.log, moves);
       s.advance(1s);
-      failures += a.is_over() ? 1 : 0;
-      EXPECT_EQ(s.took(), a.is_over() ? "+" : "+ handled");
+      failures += a.is_terminated() ? 1 : 0;
+      EXPECT_EQ(s.took(), a.is_terminated() ? "+" : "+ handled");
     } catch (const std::runtime_error&) {
-      EXPECT_EQ(s.took(), "+");  // it could not even be handed in
+      EXPECT_EQ(s.took(), "+");  // it could not even be enqueued
     }
   }
   EXPECT_GT(failures, 0);
 }
 
-// ---- again and again
+// ---- periodic
 
-TEST(timer_test, TicksComeAtTheirTimesWithoutDrift) {
+TEST(timer_test, TicksArriveOnTimeWithoutDrift) {
   stage s;
   const auto a = s.enter("a");
   s.tell(a, [](player& me) { me.send_every(10s, say{"tick"}); });
@@ -219,11 +219,11 @@ TEST(timer_test, TicksAreSkippedWhileTheActorIsSlow) {
   ASSERT_TRUE(a.send(act{[&](player&) { s.clock.advance(10s); }}));
   s.run();
   EXPECT_EQ(s.took(), "a:tick");
-  s.advance(1s);  // and then they are on time again
+  s.advance(1s);  // then the ticks are on time again
   EXPECT_EQ(s.took(), "a:tick");
 }
 
-TEST(timer_test, TicksEndWhenTheyAreCancelledAlsoTheOneThatWaits) {
+TEST(timer_test, CancelEndsTicksAndRemovesTheQueuedOne) {
   stage s;
   const auto a = s.enter("a");
   actor_timer t = 0;
@@ -265,7 +265,7 @@ TEST(timer_test, ATickerMayBeCancelledByItsOwnTick) {
 }
 
 TEST(timer_test, TheRealClockWorksAsWell) {
-  int heard = 0;
+  int ticks = 0;
   event done;
   work_stealing_pool pool({.threads = 2});
   journal log;
@@ -273,7 +273,7 @@ TEST(timer_test, TheRealClockWorksAsWell) {
   const auto a = system.spawn_with<player>(named("a"), part{.name = "a", .log = &log});
   ASSERT_TRUE(a.send(act{[&](player& me) {
     me.become([&](say) {
-      if (++heard == 4) done.set();
+      if (++ticks == 4) done.set();
     });
     me.send_after(1ms, say{});
     me.send_every(1ms, say{});
@@ -283,7 +283,7 @@ TEST(timer_test, TheRealClockWorksAsWell) {
 
 // ---- pipes
 
-TEST(timer_test, APipeMakesAMessageOfWhatAFutureGives) {
+TEST(timer_test, APipeSendsTheResultOfAFuture) {
   stage s;
   const auto a = s.enter("a");
   promise<int> p;
@@ -295,7 +295,7 @@ TEST(timer_test, APipeMakesAMessageOfWhatAFutureGives) {
   EXPECT_EQ(s.took(), "+a a:42");
 }
 
-TEST(timer_test, APipeOfAFailureFailsTheActorOrIsMadeAMessage) {
+TEST(timer_test, APipeOfAFailureSendsAMessageOrFailsTheActor) {
   stage s;
   const auto a = s.enter("a");
   promise<int> p;
@@ -317,7 +317,7 @@ TEST(timer_test, APipeOfAFailureFailsTheActorOrIsMadeAMessage) {
   EXPECT_EQ(s.failures(), "a:restart");
 }
 
-TEST(timer_test, WhatMakesTheMessageMayThrowEitherWay) {
+TEST(timer_test, AnExceptionOfAConversionFailsTheActor) {
   for (const bool fails : {false, true}) {
     stage s;
     const auto a = s.enter("a");
@@ -337,7 +337,7 @@ TEST(timer_test, WhatMakesTheMessageMayThrowEitherWay) {
   }
 }
 
-TEST(timer_test, APipeOfAnOldLifeIsGone) {
+TEST(timer_test, ARestartDropsPipes) {
   stage s;
   const auto a = s.enter("a");
   promise<int> p;

@@ -1,4 +1,4 @@
-// Hearing of the ends of others: watches and links.
+// Death watches and links.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,22 +26,22 @@ using testing::stage;
 
 using players = std::vector<ref<player>>;
 
-supervision always(directive what) {
+supervision always(directive action) {
   supervision s;
-  s.what = what;
+  s.action = action;
   return s;
 }
 
 // ---- watch
 
-TEST(watch_test, AWatcherHearsWhoEndedAndHow) {
+TEST(watch_test, AWatcherIsNotifiedOfTheActorAndTheReason) {
   stage s(always(directive::stop));
   const auto w = s.enter("w");
   const auto a = s.enter("a");
   const auto b = s.enter("b");
   s.tell(w, [&](player& me) {
-    me.hears_of(a);
-    me.hears_of(b);
+    me.notes_end_of(a);
+    me.notes_end_of(b);
   });
   s.took();
   a.stop();
@@ -51,15 +51,16 @@ TEST(watch_test, AWatcherHearsWhoEndedAndHow) {
   EXPECT_EQ(s.took(), "b! -b w:b-failed");
 }
 
-// One whose end is just going on has orders taken until it is over, and is told of after that.
-TEST(watch_test, AWatchThatBeginsInTheMiddleOfTheEndIsHeardOfOnce) {
+// An ending actor takes control calls until it is terminated, and notifies their watchers after
+// that.
+TEST(watch_test, AWatchThatBeginsDuringTheEndIsNotifiedOnce) {
   stage s;
   manual_executor aside;
   const auto boss = s.enter("boss");
   const auto w = s.enter("w");
   ref<player> a;
   const auto watch_it = [&] {
-    for (const auto& who : {w, boss}) s.tell(who, [&](player& me) { me.hears_of(a); });
+    for (const auto& who : {w, boss}) s.tell(who, [&](player& me) { me.notes_end_of(a); });
   };
   s.tell(boss, [&](player& me) {
     a = me.hire(part{.name = "a", .at_stop = [&](player&) { watch_it(); }}, {.on = &aside});
@@ -72,7 +73,7 @@ TEST(watch_test, AWatchThatBeginsInTheMiddleOfTheEndIsHeardOfOnce) {
   EXPECT_EQ(boss.child_count(), 0U);
 }
 
-TEST(watch_test, AFullMailboxKeepsOutNeitherWatchesNorPipes) {
+TEST(watch_test, WatchesAndPipesAreAdmittedToAFullMailbox) {
   for (const overflow when_full : {overflow::reject, overflow::drop_newest, overflow::drop_oldest,
                                    overflow::latest, overflow::block}) {
     stage s;
@@ -84,7 +85,7 @@ TEST(watch_test, AFullMailboxKeepsOutNeitherWatchesNorPipes) {
     const auto b = s.enter("b");
     promise<std::string> p;
     ASSERT_TRUE(a.send(act{[&](player& me) {
-      me.hears_of(b);
+      me.notes_end_of(b);
       me.pipe(p.get_future(), [](const std::string& text) { return say{text}; });
     }}));
     aside.run_all();
@@ -94,7 +95,7 @@ TEST(watch_test, AFullMailboxKeepsOutNeitherWatchesNorPipes) {
     s.run();
     p.set_value("piped");
     EXPECT_EQ(a.queued(), 1U) << "they do not count";
-    // Orders are taken by the turn, which then handles messages in the order of their coming.
+    // The turn takes control calls first, and then handles messages in the order of their arrival.
     aside.run_all();
     EXPECT_EQ(s.took(), "b! -b a:first a:b-stopped a:piped") << to_string(when_full);
     EXPECT_EQ(s.dead_letters(), "") << to_string(when_full);
@@ -103,14 +104,14 @@ TEST(watch_test, AFullMailboxKeepsOutNeitherWatchesNorPipes) {
   }
 }
 
-TEST(watch_test, OneThatIsOverIsHeardOfAtOnce) {
+TEST(watch_test, AWatchOfATerminatedActorNotifiesAtOnce) {
   stage s;
   const auto w = s.enter("w");
   const auto a = s.enter("a");
   a.stop();
   s.run();
   s.took();
-  s.tell(w, [&](player& me) { me.hears_of(a); });
+  s.tell(w, [&](player& me) { me.notes_end_of(a); });
   EXPECT_EQ(s.took(), "w:a-stopped");
 }
 
@@ -118,7 +119,7 @@ TEST(watch_test, ARestartIsNoEnd) {
   stage s;
   const auto w = s.enter("w");
   const auto a = s.enter("a");
-  s.tell(w, [&](player& me) { me.hears_of(a); });
+  s.tell(w, [&](player& me) { me.notes_end_of(a); });
   s.took();
   s.fall(a);
   EXPECT_EQ(s.took(), "a! -a +a");
@@ -132,13 +133,13 @@ TEST(watch_test, AParentMayWatchItsChild) {
   const auto boss = s.enter("boss");
   s.tell(boss, [](player& me) {
     const auto kid = me.hire("kid");
-    me.hears_of(kid);
+    me.notes_end_of(kid);
     kid.stop();
   });
   EXPECT_EQ(s.took(), "+boss +kid kid! -kid boss:kid-stopped");
 }
 
-TEST(watch_test, AParentMayEndWithTheLastOfItsChildren) {
+TEST(watch_test, AParentMayEndWithItsLastChild) {
   stage s;
   const auto boss = s.enter("boss");
   const auto hired = s.hire(boss, {"anna", "bob"});
@@ -153,43 +154,43 @@ TEST(watch_test, AParentMayEndWithTheLastOfItsChildren) {
   });
   hired[0].stop();
   s.run();
-  EXPECT_FALSE(boss.is_over());
+  EXPECT_FALSE(boss.is_terminated());
   hired[1].stop();
   s.run();
-  EXPECT_TRUE(boss.is_over());
+  EXPECT_TRUE(boss.is_terminated());
 }
 
-TEST(watch_test, ManyHearOfOneEndAndOneHearsOfMany) {
+TEST(watch_test, ManyWatchersOfOneEndAndOneWatcherOfManyEnds) {
   stage s;
   const auto a = s.enter("a");
   const auto all = s.enter("all");
   players watchers;
   for (int i = 0; i < 100; ++i) {
     watchers.push_back(s.enter("w"));
-    s.tell(watchers.back(), [&](player& me) { me.hears_of(a); });
-    s.tell(all, [&](player& me) { me.hears_of(watchers.back()); });
+    s.tell(watchers.back(), [&](player& me) { me.notes_end_of(a); });
+    s.tell(all, [&](player& me) { me.notes_end_of(watchers.back()); });
   }
   s.took();
   a.stop();
   s.run();
-  std::string heard = s.took();
+  std::string events = s.took();
   std::string expected = "a! -a";
   for (int i = 0; i < 100; ++i) expected += " w:a-stopped";
-  EXPECT_EQ(heard, expected);
+  EXPECT_EQ(events, expected);
   for (const auto& w : watchers) w.stop();
   s.run();
-  heard = s.took();
+  events = s.took();
   std::size_t count = 0;
-  for (std::size_t at = 0; (at = heard.find("all:w-stopped", at)) != std::string::npos; ++at) {
+  for (std::size_t at = 0; (at = events.find("all:w-stopped", at)) != std::string::npos; ++at) {
     ++count;
   }
   EXPECT_EQ(count, 100U);
 }
 
-TEST(watch_test, AWatcherThatIsMadeAnewHearsOnceOfWhatItWatchesAnew) {
+TEST(watch_test, ARestartedWatcherIsNotifiedOnceOfItsNewWatch) {
   stage s;
   const auto a = s.enter("a");
-  const auto w = s.enter(part{.name = "w", .at_start = [&a](player& me) { me.hears_of(a); }});
+  const auto w = s.enter(part{.name = "w", .at_start = [&a](player& me) { me.notes_end_of(a); }});
   for (int i = 0; i < 8; ++i) s.fall(w);
   s.took();
   a.stop();
@@ -197,11 +198,11 @@ TEST(watch_test, AWatcherThatIsMadeAnewHearsOnceOfWhatItWatchesAnew) {
   EXPECT_EQ(s.took(), "a! -a w:a-stopped");
 }
 
-TEST(watch_test, AWatcherThatWasMadeAnewDoesNotHearOfWhatItsOldStateWatched) {
+TEST(watch_test, ARestartRemovesTheWatchesOfTheOldState) {
   stage s;
   const auto a = s.enter("a");
   const auto w = s.enter("w");
-  s.tell(w, [&](player& me) { me.hears_of(a); });
+  s.tell(w, [&](player& me) { me.notes_end_of(a); });
   s.fall(w);
   s.took();
   a.stop();
@@ -209,7 +210,7 @@ TEST(watch_test, AWatcherThatWasMadeAnewDoesNotHearOfWhatItsOldStateWatched) {
   EXPECT_EQ(s.took(), "a! -a");
 }
 
-TEST(watch_test, WhatMakesTheMessageRunsInTheWatchersTurnAndMayThrow) {
+TEST(watch_test, TheConversionRunsInTheWatchersTurnAndMayThrow) {
   stage s;
   const auto a = s.enter("a");
   const auto w = s.enter("w");
@@ -226,11 +227,11 @@ TEST(watch_test, WhatMakesTheMessageRunsInTheWatchersTurnAndMayThrow) {
   EXPECT_EQ(s.failures(), "w:restart");
 }
 
-TEST(watch_test, AWatcherThatIsOverIsNotToldAndNothingIsLost) {
+TEST(watch_test, ATerminatedWatcherIsNotNotifiedAndNothingIsLost) {
   stage s;
   const auto a = s.enter("a");
   const auto w = s.enter("w");
-  s.tell(w, [&](player& me) { me.hears_of(a); });
+  s.tell(w, [&](player& me) { me.notes_end_of(a); });
   w.stop();
   s.run();
   a.stop();
@@ -238,17 +239,17 @@ TEST(watch_test, AWatcherThatIsOverIsNotToldAndNothingIsLost) {
   EXPECT_EQ(s.dead_letters(), "");
 }
 
-TEST(watch_test, TheEndOfAWatcherDoesNotTouchTheWatched) {
+TEST(watch_test, TheEndOfAWatcherDoesNotAffectTheWatched) {
   stage s(always(directive::stop));
   const auto a = s.enter("a");
   const auto w = s.enter("w");
-  s.tell(w, [&](player& me) { me.hears_of(a); });
+  s.tell(w, [&](player& me) { me.notes_end_of(a); });
   s.fall(w);
-  EXPECT_TRUE(w.is_over());
-  EXPECT_FALSE(a.is_over());
+  EXPECT_TRUE(w.is_terminated());
+  EXPECT_FALSE(a.is_terminated());
 }
 
-TEST(watch_test, EndedIsCompleteAlsoForThoseWhoAskLate) {
+TEST(watch_test, EndedIsReadyAlsoAfterTheEnd) {
   stage s;
   const auto a = s.enter("a");
   auto early = a.ended();
@@ -260,7 +261,7 @@ TEST(watch_test, EndedIsCompleteAlsoForThoseWhoAskLate) {
   EXPECT_EQ(a.ended().get().name, "a");
 }
 
-TEST(watch_test, OneWhoseConstructorThrewIsOverForThoseItTold) {
+TEST(watch_test, AnActorWhoseConstructorThrewIsTerminatedForItsRefs) {
   stage s;
   ref<player> itself;
   try {
@@ -271,7 +272,7 @@ TEST(watch_test, OneWhoseConstructorThrewIsOverForThoseItTold) {
     FAIL();
   } catch (const std::runtime_error&) {
   }
-  ASSERT_TRUE(itself.send(say{"left"}));  // it is not over before its turn has come
+  ASSERT_TRUE(itself.send(say{"left"}));  // it is not terminated before its turn
   s.run();
   EXPECT_EQ(itself.ended().get().why, end_reason::failed);
   EXPECT_EQ(s.dead_letters(), "say");
@@ -286,8 +287,8 @@ TEST(watch_test, ALinkWorksBothWays) {
     const auto b = s.enter("b");
     s.tell(a, [&](player& me) { me.link(b); });
     s.fall(first_falls ? a : b);
-    EXPECT_TRUE(a.is_over());
-    EXPECT_TRUE(b.is_over());
+    EXPECT_TRUE(a.is_terminated());
+    EXPECT_TRUE(b.is_terminated());
     const actor_end end = (first_falls ? b : a).ended().get();
     EXPECT_EQ(end.why, end_reason::failed);
     try {
@@ -298,28 +299,28 @@ TEST(watch_test, ALinkWorksBothWays) {
   }
 }
 
-TEST(watch_test, ALinkDoesNotCarryAnEndThatIsNoFailure) {
+TEST(watch_test, ALinkIgnoresAnEndWithoutAFailure) {
   stage s;
   const auto a = s.enter("a");
   const auto b = s.enter("b");
   s.tell(a, [&](player& me) { me.link(b); });
   b.stop();
   s.run();
-  EXPECT_TRUE(b.is_over());
-  EXPECT_FALSE(a.is_over());
+  EXPECT_TRUE(b.is_terminated());
+  EXPECT_FALSE(a.is_terminated());
   EXPECT_EQ(s.failures(), "");
 }
 
-TEST(watch_test, ALinkToOneThatHasFailedFailsAtOnce) {
+TEST(watch_test, ALinkToAFailedActorFailsAtOnce) {
   stage s(always(directive::stop));
   const auto a = s.enter("a");
   const auto b = s.enter("b");
   s.fall(b);
   s.tell(a, [&](player& me) { me.link(b); });
-  EXPECT_TRUE(a.is_over());
+  EXPECT_TRUE(a.is_terminated());
 }
 
-TEST(watch_test, AChainOfLinksFallsAsAWhole) {
+TEST(watch_test, AChainOfLinksFailsAsAWhole) {
   stage s(always(directive::stop));
   players chain;
   for (int i = 0; i < 50; ++i) chain.push_back(s.enter(std::to_string(i)));
@@ -327,11 +328,11 @@ TEST(watch_test, AChainOfLinksFallsAsAWhole) {
     s.tell(chain[i], [&](player& me) { me.link(chain[i - 1]); });
   }
   s.fall(chain[25]);
-  for (const auto& c : chain) EXPECT_TRUE(c.is_over());
+  for (const auto& c : chain) EXPECT_TRUE(c.is_terminated());
   EXPECT_EQ(s.system.stats().failures, 50U);
 }
 
-TEST(watch_test, ALinkMadeAgainByEachLifeFailsItOnlyOnce) {
+TEST(watch_test, ALinkMadeAgainAfterEachRestartFailsItOnlyOnce) {
   supervision top;
   top.decide = [](const std::exception_ptr& e) {
     try {
@@ -345,7 +346,7 @@ TEST(watch_test, ALinkMadeAgainByEachLifeFailsItOnlyOnce) {
   stage s(top);
   const auto other = s.enter("other");
   const auto a = s.enter(part{.name = "a", .at_start = [&other](player& me) {
-                                if (!other.is_over()) me.link(other);
+                                if (!other.is_terminated()) me.link(other);
                               }});
   for (int i = 0; i < 3; ++i) s.fall(a);
   s.failures();
@@ -353,13 +354,13 @@ TEST(watch_test, ALinkMadeAgainByEachLifeFailsItOnlyOnce) {
   EXPECT_EQ(s.failures(), "other:stop a:restart");
 }
 
-// What an actor keeps about others. It is in no turn.
+// Returns the number of watchers and links that an actor keeps. The actor is in no turn.
 std::size_t kept_by(const ref<player>& who) {
   const detail::cell_extra& x = *who.cell_of().extra_if_any();
   return x.watchers.size() + x.watched.size();
 }
 
-TEST(watch_test, OneThatLinksAndWatchesManyShortLivesKeepsNone) {
+TEST(watch_test, LinksAndWatchesOfEndedActorsAreNotKept) {
   stage s;
   const auto boss = s.enter("boss");
   std::size_t most = 0;
@@ -368,7 +369,7 @@ TEST(watch_test, OneThatLinksAndWatchesManyShortLivesKeepsNone) {
     s.tell(boss, [&](player& me) {
       here.push_back(me.hire("kid"));
       me.link(here.back());
-      me.hears_of(here.back());
+      me.notes_end_of(here.back());
     });
     if (here.size() < 10) continue;
     for (const auto& kid : here) kid.stop();
@@ -381,7 +382,7 @@ TEST(watch_test, OneThatLinksAndWatchesManyShortLivesKeepsNone) {
   EXPECT_EQ(most, 0U);
 }
 
-TEST(watch_test, EndsThatNobodyWantsToHearOfAnyMoreAreForgotten) {
+TEST(watch_test, CancelledEndFuturesAreRemoved) {
   stage s;
   const auto a = s.enter("a");
   for (int i = 0; i < 1000; ++i) {
@@ -396,12 +397,12 @@ TEST(watch_test, EndsThatNobodyWantsToHearOfAnyMoreAreForgotten) {
   EXPECT_EQ(wanted.get().why, end_reason::stopped);
 }
 
-TEST(watch_test, AWatchThatWasTakenBackIsNotHeardOf) {
+TEST(watch_test, ARemovedWatchIsNotNotified) {
   stage s;
   const auto w = s.enter("w");
   const auto a = s.enter("a");
   s.tell(w, [&](player& me) {
-    me.hears_of(a);
+    me.notes_end_of(a);
     EXPECT_TRUE(me.unwatch(a));
     EXPECT_FALSE(me.unwatch(a));
   });
@@ -412,15 +413,15 @@ TEST(watch_test, AWatchThatWasTakenBackIsNotHeardOf) {
   EXPECT_EQ(s.took(), "a! -a");
 }
 
-TEST(watch_test, AWatchIsTakenBackAlsoWhenTheEndIsOnItsWay) {
+TEST(watch_test, AWatchCanBeRemovedWhileTheEndIsInFlight) {
   stage s;
   const auto w = s.enter("w");
   const auto a = s.enter("a");
-  s.tell(w, [&](player& me) { me.hears_of(a); });
+  s.tell(w, [&](player& me) { me.notes_end_of(a); });
   s.took();
   ASSERT_TRUE(w.send(act{[&](player& me) {
-    s.run();  // the other ends, and has told this one
-    ASSERT_TRUE(a.is_over());
+    s.run();  // the other actor ends, and has notified this one
+    ASSERT_TRUE(a.is_terminated());
     EXPECT_TRUE(me.unwatch(a));
   }}));
   a.stop();
@@ -428,52 +429,53 @@ TEST(watch_test, AWatchIsTakenBackAlsoWhenTheEndIsOnItsWay) {
   EXPECT_EQ(s.took(), "a! -a");
 }
 
-TEST(watch_test, OneWhoseEndWasHeardOfIsNotWatchedAnyMore) {
+TEST(watch_test, ANotifiedWatchIsRemoved) {
   stage s;
   const auto w = s.enter("w");
   const auto a = s.enter("a");
-  s.tell(w, [&](player& me) { me.hears_of(a); });
+  s.tell(w, [&](player& me) { me.notes_end_of(a); });
   a.stop();
   s.run();
   s.tell(w, [&](player& me) {
     EXPECT_FALSE(me.unwatch(a));
-    me.hears_of(a);  // anew: at once
+    me.notes_end_of(a);  // again: at once
   });
   EXPECT_EQ(s.took(), "+w +a a! -a w:a-stopped w:a-stopped");
 }
 
-TEST(watch_test, OnlyTheLinkOfTheLastLifeIsKept) {
+TEST(watch_test, OnlyTheLinkSinceTheLastRestartIsKept) {
   supervision patient;
   patient.restarts_max = 1000;
   stage s(patient);
   const auto other = s.enter("other");
-  const auto mine = s.enter(part{.name = "mine", .at_start = [&](player& me) { me.link(other); }});
-  s.tell(other, [&](player& me) { me.link(mine); });
-  for (int i = 0; i < 100; ++i) s.fall(mine);
-  EXPECT_EQ(kept_by(other), 2U) << "its own, and that of the other";
-  EXPECT_EQ(kept_by(mine), 2U);
-  s.tell(mine, [&](player& me) { EXPECT_TRUE(me.unlink(other)); });
-  EXPECT_EQ(kept_by(other) + kept_by(mine), 0U);
+  const auto subject =
+      s.enter(part{.name = "mine", .at_start = [&](player& me) { me.link(other); }});
+  s.tell(other, [&](player& me) { me.link(subject); });
+  for (int i = 0; i < 100; ++i) s.fall(subject);
+  EXPECT_EQ(kept_by(other), 2U) << "its own, and the link of the other";
+  EXPECT_EQ(kept_by(subject), 2U);
+  s.tell(subject, [&](player& me) { EXPECT_TRUE(me.unlink(other)); });
+  EXPECT_EQ(kept_by(other) + kept_by(subject), 0U);
 }
 
-TEST(watch_test, ALinkIsKeptWhileManyOthersComeAndGo) {
+TEST(watch_test, ALinkIsKeptWhileManyOthersEnd) {
   stage s(always(directive::stop));
   const auto other = s.enter("other");
-  const auto mine = s.enter("mine");
-  s.tell(mine, [&](player& me) { me.link(other); });
-  ASSERT_TRUE(mine.send(act{&falls}));
-  while (!mine.is_over()) {
-    // Between any two of its steps others are watched, and those that are gone are forgotten.
+  const auto subject = s.enter("mine");
+  s.tell(subject, [&](player& me) { me.link(other); });
+  ASSERT_TRUE(subject.send(act{&falls}));
+  while (!subject.is_terminated()) {
+    // Between any two of its steps, other actors are watched, and ended ones removed.
     for (int i = 0; i < 20; ++i) other.ended().cancel();
     ASSERT_TRUE(s.executor.run_one());
   }
   for (int i = 0; i < 20; ++i) other.ended().cancel();
   s.run();
-  EXPECT_TRUE(other.is_over());
+  EXPECT_TRUE(other.is_terminated());
   EXPECT_EQ(s.failures(), "mine:stop other:stop");
 }
 
-TEST(watch_test, EitherOfTwoMayTakeBackTheirLink) {
+TEST(watch_test, EitherActorMayRemoveTheLink) {
   for (const bool is_the_first : {true, false}) {
     stage s(always(directive::stop));
     const auto a = s.enter("a");
@@ -490,45 +492,45 @@ TEST(watch_test, EitherOfTwoMayTakeBackTheirLink) {
     });
     EXPECT_EQ(kept_by(a) + kept_by(b), 0U);
     s.fall(a);
-    EXPECT_FALSE(b.is_over());
+    EXPECT_FALSE(b.is_terminated());
     s.fall(b);
     EXPECT_EQ(s.failures(), "a:stop b:stop");
   }
 }
 
-TEST(watch_test, AnUnlinkedActorDoesNotFailByAnEndThatIsOnItsWay) {
+TEST(watch_test, AnUnlinkedActorDoesNotFailByAnEndInFlight) {
   stage s(always(directive::stop));
   const auto a = s.enter("a");
   const auto b = s.enter("b");
   s.tell(a, [&](player& me) { me.link(b); });
   ASSERT_TRUE(a.send(act{[&](player& me) {
-    s.run();  // the other fails for good, and has told this one
-    ASSERT_TRUE(b.is_over());
+    s.run();  // the other actor fails for good, and has notified this one
+    ASSERT_TRUE(b.is_terminated());
     EXPECT_FALSE(me.unlink(b));
   }}));
   ASSERT_TRUE(b.send(act{&falls}));
   s.run();
-  EXPECT_FALSE(a.is_over());
+  EXPECT_FALSE(a.is_terminated());
   EXPECT_EQ(s.failures(), "b:stop");
 }
 
-TEST(watch_test, ALinkHoldsWhileTheOtherIsBeingMadeAnew) {
+TEST(watch_test, ALinkHoldsWhileTheOtherIsRestarted) {
   supervision slow;
   slow.backoff_first = slow.backoff_max = std::chrono::seconds(10);
   stage s;
   const auto patient = s.enter("patient", slow);
   const auto strict = s.enter("strict", always(directive::stop));
   const ref<player> other = s.hire(patient, {"other"})[0];
-  const ref<player> mine = s.hire(strict, {"mine"})[0];
-  s.tell(mine, [&](player& me) { me.link(other); });
+  const ref<player> subject = s.hire(strict, {"mine"})[0];
+  s.tell(subject, [&](player& me) { me.link(other); });
   s.fall(other);
   EXPECT_EQ(s.failures(), "other:restart");
   s.took();
-  s.fall(mine);  // for good, while the other has no state
-  EXPECT_EQ(s.failures(), "mine:stop") << "nothing that has no state fails";
+  s.fall(subject);  // for good, while the other has no state
+  EXPECT_EQ(s.failures(), "mine:stop") << "an actor without a state does not fail";
   EXPECT_EQ(s.took(), "mine! -mine");
   s.advance(std::chrono::seconds(10));
-  EXPECT_EQ(s.failures(), "other:restart") << "it hears of it when it is there again";
+  EXPECT_EQ(s.failures(), "other:restart") << "it fails after its restart";
   EXPECT_EQ(s.took(), "+other other! -other");
   s.advance(std::chrono::seconds(10));
   EXPECT_EQ(s.took(), "+other");
@@ -538,20 +540,20 @@ TEST(watch_test, ALinkHoldsWhileTheOtherIsBeingMadeAnew) {
 
 // ---- with threads
 
-TEST(watch_test, EveryWatcherHearsExactlyOnceWhileTheWatchedEnds) {
+TEST(watch_test, EveryWatcherIsNotifiedExactlyOnceWhileTheWatchedEnds) {
   work_stealing_pool pool({.threads = 2});
   journal log;
   for (int round = 0; round < 200; ++round) {
     actor_system system(pool);
     const auto a = system.spawn_with<player>(named("a"), part{.name = "a", .log = &log});
-    std::atomic<int> heard{0};
+    std::atomic<int> notified{0};
     players watchers;
     std::vector<future<actor_end>> ends;
     for (int i = 0; i < 8; ++i) {
       watchers.push_back(system.spawn_with<player>(named("w"), part{.name = "w", .log = &log}));
       ASSERT_TRUE(watchers.back().send(act{[&](player& me) {
-        me.watch(a, [&me, &heard](const actor_end&) {
-          ++heard;
+        me.watch(a, [&me, &notified](const actor_end&) {
+          ++notified;
           me.close_self();
           return say{"it ended"};
         });
@@ -560,7 +562,7 @@ TEST(watch_test, EveryWatcherHearsExactlyOnceWhileTheWatchedEnds) {
       ends.push_back(watchers.back().ended());
     }
     for (auto& e : ends) (void)e.get();
-    EXPECT_EQ(heard, 8);
+    EXPECT_EQ(notified, 8);
   }
 }
 

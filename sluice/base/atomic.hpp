@@ -1,11 +1,11 @@
 #pragma once
 
-// The seam for atomics: every atomic in the library is a `sluice::atomic`, so that another build of
-// the same sources can put a scheduling point, and a model of weak memory, behind each access.
+// The atomic type of the library, `sluice::atomic`. Another build of the same sources can replace
+// it, to add a scheduling point and a model of weak memory to each access.
 //
-// In a normal build it is std::atomic and costs nothing. A build under a deterministic scheduler
-// defines SLUICE_SEAM_ATOMIC as the header that declares its own `sluice::atomic`. The other half
-// of the seam (parking, pausing, time, threads) is seam.hpp.
+// In a normal build it is std::atomic, without any cost. A build under a deterministic scheduler
+// defines SLUICE_SEAM_ATOMIC as the header that declares its own `sluice::atomic`. The rest of the
+// seam (parking, pausing, time, threads) is seam.hpp.
 
 #include <atomic>
 
@@ -19,10 +19,10 @@ using atomic = std::atomic<T>;
 
 inline void atomic_fence(std::memory_order order) noexcept { std::atomic_thread_fence(order); }
 
-// A relaxed load of what steers nothing but diagnosis: no schedule of a simulated build depends on
-// it.
+// A relaxed load for diagnosis only: it is no scheduling point of a simulated build, so the
+// program's behaviour must not depend on the value.
 template <class T>
-T glance(const atomic<T>& at) noexcept {
+T load_untracked(const atomic<T>& at) noexcept {
   return at.load(std::memory_order_relaxed);
 }
 
@@ -31,8 +31,8 @@ T glance(const atomic<T>& at) noexcept {
 
 namespace sluice {
 
-// For numbers that no schedule depends on, because only a failed contract reads them: an access is
-// no scheduling point of a simulated build.
+// For numbers that only a failed contract reads: an access is no scheduling point of a simulated
+// build, so the program's behaviour must not depend on them.
 template <class T>
 using uncontrolled_atomic = std::atomic<T>;
 

@@ -2,10 +2,10 @@
 
 // The place of a call in the user's program: file, line and function.
 //
-// A call that waits, or that can break a contract, takes one as its last argument, and callers
-// leave it out: the default is the source location of the call itself. A call made inside another
-// header (std::lock_guard) has that header as its location. `called_from` adds the return address
-// of such a call, and reports resolve that address instead.
+// A function that waits or checks a contract takes one as its last parameter. Callers omit it: the
+// default is the source location of the call. A call made inside another header (std::lock_guard)
+// has that header as its location; `called_from` adds the return address of the call, which reports
+// resolve instead.
 //
 //     void lock(call_site at = {});
 
@@ -24,13 +24,13 @@ class call_site {
   // Null if unknown.
   const void* address() const noexcept { return address_; }
 
-  // The same place with the caller's return address; an address that is set already stays.
+  // Returns a copy with this return address, unless one is set already.
   call_site called_from(const void* address) const noexcept {
     call_site with(*this);
     if (with.address_ == nullptr) with.address_ = address;
     return with;
   }
-  // The same place with this address.
+  // Returns a copy with this address.
   call_site with_address(const void* address) const noexcept {
     call_site with(*this);
     with.address_ = address;

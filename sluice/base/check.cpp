@@ -4,8 +4,8 @@
 #include <cstdlib>
 #include <string>
 
-#include "sluice/base/code_address.hpp"
-#include "sluice/base/user_code.hpp"
+#include "sluice/base/detail/code_address.hpp"
+#include "sluice/base/detail/user_code.hpp"
 
 namespace sluice {
 
@@ -17,7 +17,8 @@ void contract_broken_in_run(const char* text) noexcept;
 
 namespace {
 
-// Prints nothing if neither a place nor an address of the user's program is known.
+// Prints the place of the call in the user's program, or else its address; nothing if both are
+// unknown.
 void print_caller(const call_site* caller) {
   if (caller != nullptr && !seam::is_library_file(caller->file())) {
     std::fprintf(stderr, "  called at %s:%u (%s)\n", caller->file(),

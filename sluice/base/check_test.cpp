@@ -14,7 +14,7 @@ namespace {
 using sluice::check;
 using sluice::check_named;
 
-TEST(Check, SaysNothingWhileTheContractHolds) {
+TEST(Check, PrintsNothingIfTheContractHolds) {
   check(true, "queue", "anything");
   check_named(true, "queue", "mails", "anything");
   check_named(true, "queue", nullptr, "anything");
@@ -22,7 +22,7 @@ TEST(Check, SaysNothingWhileTheContractHolds) {
 
 void broken_by_this_function() { check(false, "sluice::gate", "to be open"); }
 
-TEST(CheckDeathTest, NamesTheObjectWhatWasExpectedAndThePlace) {
+TEST(CheckDeathTest, NamesTheObjectTheExpectationAndThePlace) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(broken_by_this_function(),
                "sluice: contract broken on sluice::gate: expected to be open\n"
@@ -46,7 +46,7 @@ TEST(CheckDeathTest, NamesThePlaceOfTheCallerBeforeThatOfTheCheck) {
   std::puts("not reached");
 }
 
-TEST(CheckDeathTest, NamesTheFunctionOfTheCallerIfThePlaceIsNotKnown) {
+TEST(CheckDeathTest, NamesTheFunctionOfTheCallerIfThePlaceIsUnknown) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(lose_money(), "expected open\n  called at .*lose_money\\(\\).*\n  checked in ");
 }
@@ -59,20 +59,20 @@ TEST(CheckDeathTest, AnOutcomeWithoutAValueNamesThePlaceThatReadIt) {
   EXPECT_DEATH((void)*none, "expected a value; .*\n  called at .*TestBody.*\n  checked in");
 }
 
-TEST(CheckDeathTest, CarriesTheNameTheUserGave) {
+TEST(CheckDeathTest, PrintsTheNameOfTheObject) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(check_named(false, "sluice::queue", "mails", "to be empty"),
                "contract broken on sluice::queue \"mails\": expected to be empty");
 }
 
-TEST(CheckDeathTest, LeavesTheQuotesOutWhenThereIsNoName) {
+TEST(CheckDeathTest, PrintsNoQuotesWithoutAName) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  const auto said = "contract broken on sluice::queue: expected to be empty";
-  EXPECT_DEATH(check_named(false, "sluice::queue", nullptr, "to be empty"), said);
-  EXPECT_DEATH(check_named(false, "sluice::queue", "", "to be empty"), said);
+  const auto message = "contract broken on sluice::queue: expected to be empty";
+  EXPECT_DEATH(check_named(false, "sluice::queue", nullptr, "to be empty"), message);
+  EXPECT_DEATH(check_named(false, "sluice::queue", "", "to be empty"), message);
 }
 
-TEST(CheckDeathTest, EndsByAbortSoThatACoreIsLeft) {
+TEST(CheckDeathTest, AbortsAndSoLeavesACoreFile) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(check(false, "a", "b"), ::testing::KilledBySignal(SIGABRT), "expected b");
 }

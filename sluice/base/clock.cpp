@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "sluice/base/check.hpp"
-#include "sluice/base/run_local.hpp"
+#include "sluice/base/detail/run_local.hpp"
 #include "sluice/base/seam.hpp"
 #include "sluice/base/work.hpp"
 
@@ -85,10 +85,10 @@ timer* timer_heap::claim_due(time_point now) noexcept {
 }
 
 void timer_heap::fire_all(timer* chain) noexcept {
-  const run_scope coroutines_last;  // what one does must not make the next one late
+  const run_scope coroutines_last;  // a resumed coroutine must not delay the next timer
   while (chain != nullptr) {
     timer* const due = chain;
-    chain = due->next_due_;  // before firing: the timer may be gone after
+    chain = due->next_due_;  // before firing, which may destroy the timer
     due->fire();
   }
 }
@@ -114,22 +114,24 @@ class steady final : public clock {
   }
 
  private:
-  void start() {  // mutex_ held
-    auto place = std::make_unique<seam::parker>();
-    // It waits for mutex_.
+  // Must hold mutex_: the new thread locks it before it reads parker_.
+  void start() {
+    auto parker = std::make_unique<seam::parker>();
     seam::run_forever([](void* self) { static_cast<steady*>(self)->run(); }, this);
-    parker_ = std::move(place);
+    parker_ = std::move(parker);
   }
 
   void run() noexcept {
     for (;;) {
       time_point next{};
-      if (!fire_due(next)) parker_->park_until(next);  // else firing may have taken long
+      // After firing, which takes time, more timers may be due: checks again before it sleeps.
+      if (!fire_due(next)) parker_->park_until(next);
     }
   }
 
-  // Timers of one time after those of another, as a manual clock does: an earlier timer may end
-  // the wait of a later timer, and must do so before that timer claims.
+  // Fires all due timers, deadline by deadline, as a manual clock does: an earlier timer may end a
+  // wait that a later timer limits, and must do so before the later one claims. Returns whether any
+  // was due, and in `next` the earliest deadline.
   bool fire_due(time_point& next) noexcept {
     const run_scope coroutines_last;
     const time_point now = seam::now();
@@ -147,7 +149,7 @@ class steady final : public clock {
 
   seam::os_mutex mutex_;
   timer_heap timers_;                     // protected by mutex_
-  std::unique_ptr<seam::parker> parker_;  // set once under mutex_; the timer thread's
+  std::unique_ptr<seam::parker> parker_;  // of the timer thread; set once, under mutex_
 };
 
 }  // namespace

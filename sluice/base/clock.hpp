@@ -1,17 +1,16 @@
 #pragma once
 
-// Where time comes from, and who calls back when it has come: one timer service, that a test can
-// replace by a clock it moves by hand.
+// The source of time and of timers, which a test can replace by a clock that it advances itself.
 //
-// `real_clock()` is the process's steady clock, with one thread that is started by the first
-// timer and sleeps until the earliest. A `manual_clock` stands still until it is advanced.
+// `real_clock()` is the process's steady clock. Its one thread is started by the first timer and
+// sleeps until the earliest deadline. The time of a `manual_clock` changes only in `advance`.
 //
-// Guarantees: any thread may call anything. Timers fire in deadline order, and in the order they
-// were armed when deadlines are equal; never early. A timer has fired before a timer with a later
-// deadline claims, so an event wins over a later deadline. A timer is called in two steps: `claim`,
-// under the clock's lock, returns whether it still has to fire; `fire`, outside the lock, acts. So
-// `disarm` never waits: after it returns, `claim` is not running and will not be called.
-// Cost: arming and disarming are O(log n) with no allocation but the heap's growth.
+// Guarantees: any thread may call any function. Timers never fire early; they fire in the order of
+// their deadlines, equal deadlines in the order of arming. A timer has fired before a timer with a
+// later deadline claims, so an event wins over a later deadline. A timer is called in two steps:
+// `claim`, under the clock's lock, returns whether it still has to fire; `fire`, outside the lock,
+// acts. So `disarm` never waits: after it returns, `claim` is not running and will not be called.
+// Cost: arming and disarming are O(log n); only the growth of the heap allocates.
 //
 //     manual_clock clock;
 //     delay_queue<mail> later({.capacity = 100, .clock = &clock});
@@ -36,9 +35,10 @@ class timer {
   timer(const timer&) = delete;
   timer& operator=(const timer&) = delete;
 
-  // Called with the clock's lock held: must only decide, and touch no clock.
+  // Called with the clock's lock held: must only decide, and must not call any clock.
   virtual bool claim() noexcept = 0;
-  // Called once, without the lock, when `claim` said true. May do anything, also end the timer.
+  // Called once, without the lock, after `claim` returned true. May do anything, even destroy the
+  // timer.
   virtual void fire() noexcept = 0;
 
  protected:
@@ -50,11 +50,11 @@ class timer {
 
   time_point when_{};
   std::uint64_t order_ = 0;
-  std::size_t place_ = nowhere;  // in the heap; also the link of a due chain while firing
-  timer* next_due_ = nullptr;
+  std::size_t place_ = nowhere;  // index in the heap
+  timer* next_due_ = nullptr;    // in the chain of claimed timers
 };
 
-// Timers by deadline, then by order of arming. Not thread-safe: a clock guards its own.
+// Orders timers by deadline, then by order of arming. Not thread-safe: the clock guards its heap.
 class timer_heap {
  public:
   bool empty() const noexcept { return heap_.empty(); }
@@ -63,7 +63,8 @@ class timer_heap {
   void add(timer& t, time_point when);
   bool remove(timer& t) noexcept;
 
-  // Takes out every timer due at `now`, keeps those that claim, and chains them in order.
+  // Removes every timer due at `now`. Returns the ones whose `claim` returned true, chained in
+  // order.
   timer* claim_due(time_point now) noexcept;
   static void fire_all(timer* chain) noexcept;
 
@@ -80,9 +81,10 @@ class timer_heap {
 class clock {
  public:
   virtual time_point now() const noexcept = 0;
-  // False: `when` has come already; it is not armed and will not be called.
+  // Arms the timer. Returns false if `when` is not in the future: then the timer is not armed.
   [[nodiscard]] virtual bool arm(timer& t, time_point when) = 0;
-  // True: it was armed and will not fire. False: it has fired, is firing, or was never armed.
+  // Returns true if the timer was armed: it will not fire. Returns false if it has fired, is firing
+  // or was never armed.
   virtual bool disarm(timer& t) noexcept = 0;
 
  protected:
@@ -100,12 +102,13 @@ class manual_clock final : public clock {
   bool arm(timer& t, time_point when) override;
   bool disarm(timer& t) noexcept override;
 
-  // Moves time on and fires, on this thread, all that has become due, in order. Each timer sees
-  // its own deadline as the time, so that what it arms in turn is measured from there.
-  // One thread advances at a time.
+  // Advances the time and fires the timers that become due, in order, on the calling thread. While
+  // a timer fires, `now` is its deadline: a timer that it arms is measured from there. Only one
+  // thread may advance at a time.
   void advance(std::chrono::nanoseconds by);
-  std::size_t pending() const noexcept;  // timers armed: lets a test wait until someone waits
-  // When the next of them is due, or the latest time there is: lets a test stop at each of them.
+  // The number of armed timers. A test can wait until a party waits with a deadline.
+  std::size_t pending() const noexcept;
+  // The earliest deadline, or time_point::max(). A test can advance from timer to timer.
   time_point earliest() const noexcept;
 
  private:

@@ -31,25 +31,25 @@ using sluice::testing::eventually;
 
 constexpr time_point epoch{};
 
-// A timer that does what the test says when it fires, and counts.
+// A timer that counts its firings and calls a function of the test.
 class alarm_timer final : public sluice::timer {
  public:
-  explicit alarm_timer(std::function<void()> what = [] {}) : what_(std::move(what)) {}
+  explicit alarm_timer(std::function<void()> body = [] {}) : body_(std::move(body)) {}
 
   bool claim() noexcept override { return wants_to_fire; }
   void fire() noexcept override {
-    what_();
-    ++fired;  // last: a test may end the timer when it sees this
+    body_();
+    ++fired;  // last: a test may destroy the timer as soon as it sees this
   }
 
   bool wants_to_fire = true;
   std::atomic<int> fired{0};
 
  private:
-  std::function<void()> what_;
+  std::function<void()> body_;
 };
 
-TEST(TimerHeap, GivesTimersByDeadlineThenByOrderOfArming) {
+TEST(TimerHeap, OrdersTimersByDeadlineThenByOrderOfArming) {
   std::vector<int> order;
   const auto says = [&](int n) { return [&order, n] { order.push_back(n); }; };
   alarm_timer a(says(1)), b(says(2)), c(says(3)), d(says(4)), e(says(5));
@@ -72,7 +72,7 @@ TEST(TimerHeap, GivesTimersByDeadlineThenByOrderOfArming) {
   EXPECT_FALSE(heap.remove(a)) << "it has fired";
 }
 
-TEST(TimerHeap, ATimerThatDoesNotClaimIsTakenOutAndNotFired) {
+TEST(TimerHeap, ATimerThatDoesNotClaimIsRemovedAndNotFired) {
   alarm_timer a, b;
   a.wants_to_fire = false;
   timer_heap heap;
@@ -86,7 +86,7 @@ TEST(TimerHeap, ATimerThatDoesNotClaimIsTakenOutAndNotFired) {
   EXPECT_TRUE(heap.remove(a));
 }
 
-TEST(TimerHeap, ATimerMayEndItselfWhenItFires) {
+TEST(TimerHeap, ATimerMayDestroyItselfWhenItFires) {
   alarm_timer b;
   struct ends_itself final : sluice::timer {
     bool claim() noexcept override { return true; }
@@ -96,7 +96,7 @@ TEST(TimerHeap, ATimerMayEndItselfWhenItFires) {
   heap.add(*new ends_itself, epoch);
   heap.add(b, epoch);
   timer_heap::fire_all(heap.claim_due(epoch));
-  EXPECT_EQ(b.fired, 1) << "the rest of the chain is still found";
+  EXPECT_EQ(b.fired, 1) << "the rest of the chain is still fired";
 }
 
 TEST(TimerHeapStress, AgreesWithAnOrderedMap) {
@@ -163,17 +163,17 @@ TEST(TimerHeapStress, AMillionTimersAreArmedAndDisarmedInBoundedTime) {
   const auto start = std::chrono::steady_clock::now();
   for (auto& one : timers) heap.add(one, epoch + std::chrono::nanoseconds(random.next() >> 2));
   EXPECT_EQ(heap.size(), count);
-  for (std::size_t n = 0; n < count; ++n) {  // in an order that has nothing to do with the times
+  for (std::size_t n = 0; n < count; ++n) {  // in an order that is independent of the times
     ASSERT_TRUE(heap.remove(timers[(n * 7'368'787) % count]));
   }
-  // Anything worse than a logarithm a step would take hours, past the time limit of the test.
+  // With more than O(log n) for each step, it would exceed the time limit of the test by hours.
   const auto took = std::chrono::steady_clock::now() - start;
   EXPECT_TRUE(heap.empty());
   std::printf("%zu timers armed and disarmed in %lld ms, seed %llu\n", count,
               static_cast<long long>(took / 1ms), static_cast<unsigned long long>(seed));
 }
 
-TEST(ManualClock, StandsStillUntilItIsAdvanced) {
+TEST(ManualClock, TimeChangesOnlyInAdvance) {
   manual_clock clock(epoch + 5s);
   EXPECT_EQ(clock.now(), epoch + 5s);
   clock.advance(0s);
@@ -182,7 +182,7 @@ TEST(ManualClock, StandsStillUntilItIsAdvanced) {
   EXPECT_EQ(clock.now(), epoch + 5s + 250ms);
 }
 
-TEST(ManualClock, FiresWhatHasBecomeDueInOrderOnTheAdvancingThread) {
+TEST(ManualClock, FiresDueTimersInOrderOnTheAdvancingThread) {
   manual_clock clock;
   std::vector<int> order;
   const auto thread = std::this_thread::get_id();
@@ -208,7 +208,7 @@ TEST(ManualClock, FiresWhatHasBecomeDueInOrderOnTheAdvancingThread) {
   EXPECT_EQ(order.size(), 3U) << "a disarmed timer does not fire";
 }
 
-TEST(ManualClock, ArmSaysFalseWhenTheTimeHasComeAlready) {
+TEST(ManualClock, ArmReturnsFalseForATimeInThePast) {
   manual_clock clock;
   alarm_timer a;
   EXPECT_FALSE(clock.arm(a, clock.now()));
@@ -240,7 +240,7 @@ TEST(ManualClock, EachTimerSeesItsOwnDeadlineAndMayArmAgain) {
   EXPECT_TRUE(clock.disarm(every_second));
 }
 
-TEST(ManualClock, WhatATimerArmsFiresInTheSameAdvanceIfItBecomesDueInIt) {
+TEST(ManualClock, ATimerArmedByATimerFiresInTheSameAdvanceIfItIsDue) {
   manual_clock clock;
   std::vector<int> order;
   alarm_timer inner([&] { order.push_back(2); });
@@ -267,7 +267,7 @@ TEST(ManualClock, ATimerMayDisarmAnotherThatIsDueLater) {
   EXPECT_EQ(later.fired, 0);
 }
 
-TEST(ManualClock, AdvancesToTheEndOfTimeAtMost) {
+TEST(ManualClock, AdvancesToTheLatestTimeAtMost) {
   manual_clock clock;
   alarm_timer a;
   EXPECT_TRUE(clock.arm(a, time_point::max() - 1ns));
@@ -294,7 +294,7 @@ TEST(ManualClockStress, EveryTimerIsDisarmedOrFiresOnceWhileTimeMoves) {
         alarm_timer one;
         const auto when = clock.now() + std::chrono::milliseconds(random.below(5));
         if (!clock.arm(one, when)) continue;
-        // Around the very moment at which it fires.
+        // At about the time at which it fires.
         const auto look = when - std::chrono::milliseconds(random.below(3));
         while (clock.now() < look) std::this_thread::yield();
         if (clock.disarm(one)) {
@@ -310,7 +310,7 @@ TEST(ManualClockStress, EveryTimerIsDisarmedOrFiresOnceWhileTimeMoves) {
   }
   while (working > 0) {
     clock.advance(1ms);
-    std::this_thread::yield();  // else this thread has the clock's lock nearly all the time
+    std::this_thread::yield();  // otherwise this thread holds the clock's lock nearly all the time
   }
   crew.clear();
   EXPECT_EQ(clock.pending(), 0U);
@@ -318,7 +318,7 @@ TEST(ManualClockStress, EveryTimerIsDisarmedOrFiresOnceWhileTimeMoves) {
               disarms.load(), static_cast<unsigned long long>(seed));
 }
 
-TEST(RealClock, TellsTheSteadyTime) {
+TEST(RealClock, ReturnsTheSteadyTime) {
   const auto before = std::chrono::steady_clock::now();
   const auto now = real_clock().now();
   EXPECT_GE(now, before);
@@ -335,14 +335,14 @@ TEST(RealClock, FiresOnItsOwnThreadAndNeverEarly) {
       where = std::this_thread::get_id();
     });
     const auto when = real_clock().now() + wait;
-    if (!real_clock().arm(one, when)) continue;  // this machine was slower than that
+    if (!real_clock().arm(one, when)) continue;  // this machine was too slow
     eventually([&] { return one.fired == 1; });
     EXPECT_GE(fired_at, when);
     EXPECT_NE(where, std::this_thread::get_id());
   }
 }
 
-TEST(RealClock, ArmSaysFalseWhenTheTimeHasComeAlready) {
+TEST(RealClock, ArmReturnsFalseForATimeInThePast) {
   alarm_timer one;
   EXPECT_FALSE(real_clock().arm(one, real_clock().now()));
   EXPECT_FALSE(real_clock().arm(one, time_point{}));
@@ -350,7 +350,7 @@ TEST(RealClock, ArmSaysFalseWhenTheTimeHasComeAlready) {
   EXPECT_FALSE(real_clock().disarm(one));
 }
 
-TEST(RealClock, AnEarlierTimerArmedLaterDoesNotWaitForTheFirst) {
+TEST(RealClock, AnEarlierTimerArmedLaterFiresFirst) {
   auto& clock = real_clock();
   alarm_timer distant;
   alarm_timer soon;
@@ -366,11 +366,11 @@ TEST(RealClock, ATimerMayDisarmAnotherThatIsDueLaterWhenBothAreLate) {
   auto& clock = real_clock();
   const auto soon = clock.now() + 20ms;
   std::atomic<bool> go{false};
-  alarm_timer holds_up([&] { eventually([&] { return go.load(); }); });
+  alarm_timer blocker([&] { eventually([&] { return go.load(); }); });
   alarm_timer second;
   std::atomic<bool> disarmed{false};
   alarm_timer first([&] { disarmed = clock.disarm(second); });
-  if (!clock.arm(holds_up, soon)) return;  // this machine was slower than that
+  if (!clock.arm(blocker, soon)) return;  // this machine was too slow
   ASSERT_TRUE(clock.arm(first, soon + 1ns));
   ASSERT_TRUE(clock.arm(second, soon + 2ns));
   eventually([&] { return clock.now() > soon + 2ns; });
@@ -400,7 +400,7 @@ TEST(RealClockStress, EveryTimerIsDisarmedOrFiresOnce) {
             ++too_late;
             continue;
           }
-          // Around the very moment at which it fires.
+          // At about the time at which it fires.
           const auto look = when + std::chrono::microseconds(random.below(20)) - 10us;
           while (clock.now() < look) sluice::seam::pause();
           if (clock.disarm(one)) {
@@ -420,7 +420,7 @@ TEST(RealClockStress, EveryTimerIsDisarmedOrFiresOnce) {
               static_cast<unsigned long long>(seed));
 }
 
-TEST(ClockDeathTest, ArmingTwiceSaysSo) {
+TEST(ClockDeathTest, ArmingTwiceIsABrokenContract) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(
       {
@@ -432,7 +432,7 @@ TEST(ClockDeathTest, ArmingTwiceSaysSo) {
       "sluice::timer: expected to be armed once at a time");
 }
 
-TEST(ClockDeathTest, DisarmingOnAnotherClockSaysSo) {
+TEST(ClockDeathTest, DisarmingOnAnotherClockIsABrokenContract) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(
       {
@@ -445,7 +445,7 @@ TEST(ClockDeathTest, DisarmingOnAnotherClockSaysSo) {
       "sluice::timer: expected to be disarmed on its own clock");
 }
 
-TEST(ManualClock, SaysWhenTheNextTimerIsDue) {
+TEST(ManualClock, ReturnsTheEarliestDeadline) {
   manual_clock clock;
   EXPECT_EQ(clock.earliest(), time_point::max());
   alarm_timer late;
@@ -459,7 +459,7 @@ TEST(ManualClock, SaysWhenTheNextTimerIsDue) {
   EXPECT_EQ(clock.earliest(), time_point::max());
 }
 
-TEST(ClockDeathTest, TimeThatMovesBackwardsSaysSo) {
+TEST(ClockDeathTest, AdvancingBackwardsIsABrokenContract) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(
       {
@@ -469,7 +469,7 @@ TEST(ClockDeathTest, TimeThatMovesBackwardsSaysSo) {
       "sluice::manual_clock: expected time to move forwards");
 }
 
-TEST(ClockDeathTest, EndingAManualClockWithTimersArmedSaysSo) {
+TEST(ClockDeathTest, DestructionWithArmedTimersIsABrokenContract) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(
       {

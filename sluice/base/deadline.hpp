@@ -2,12 +2,12 @@
 
 // The moment at which a wait gives up, on some clock.
 //
-// Made from any std::chrono duration or time point without overflow: a duration of zero, less, or
-// not-a-number has passed already (the call still tries once); one too long to represent is
-// `never`. A time point of another clock is measured against that clock once, when the deadline
-// is made.
+// Made from any std::chrono duration or time point without overflow. A duration that is zero,
+// negative or not-a-number has passed already (the call still tries once); one too long to
+// represent is `never`. A time point of a clock other than steady_clock is converted once, when the
+// deadline is made.
 //
-// Guarantees: a plain value; no exceptions. Example: `deadline::after(250ms)`.
+// Guarantees: a plain value; never throws. Example: `deadline::after(250ms)`.
 
 #include <chrono>
 
@@ -43,7 +43,7 @@ class deadline {
 
   constexpr bool is_never() const noexcept { return when_ == time_point::max(); }
   constexpr time_point when() const noexcept { return when_; }
-  // Null: the real clock, on which a thread can sleep without a timer.
+  // Null means the real clock, on which a thread can sleep without a timer.
   constexpr clock* on() const noexcept { return clock_; }
 
   bool passed() const noexcept {
@@ -59,12 +59,13 @@ class deadline {
                        clock* on) noexcept {
     // A long double holds every 64-bit count exactly, so the comparison cannot overflow.
     using real = std::chrono::duration<long double, time_point::period>;
-    const real asked(wait);
-    if (!(asked.count() > 0)) return deadline(time_point::min(), on);
-    // A clock may stand before its epoch: then the largest duration is the limit.
-    const real room(start > time_point{} ? time_point::max() - start : time_point::duration::max());
-    if (asked >= room) return deadline(time_point::max(), on);
-    return deadline(start + std::chrono::duration_cast<time_point::duration>(asked), on);
+    const real length(wait);
+    if (!(length.count() > 0)) return deadline(time_point::min(), on);
+    // A manual clock may be before its epoch: then the largest duration is the limit.
+    const real longest(start > time_point{} ? time_point::max() - start
+                                            : time_point::duration::max());
+    if (length >= longest) return deadline(time_point::max(), on);
+    return deadline(start + std::chrono::duration_cast<time_point::duration>(length), on);
   }
 
   time_point when_ = time_point::max();

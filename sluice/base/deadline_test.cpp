@@ -31,7 +31,7 @@ TEST(Deadline, NeverHasNotPassed) {
   EXPECT_EQ(deadline().on(), nullptr);
 }
 
-TEST(Deadline, NothingOrLessHasPassedAlready) {
+TEST(Deadline, ZeroAndNegativeHavePassedAlready) {
   EXPECT_TRUE(deadline::after(0s).passed());
   EXPECT_TRUE(deadline::after(0ns).passed());
   EXPECT_TRUE(deadline::after(-1ns).passed());
@@ -43,7 +43,7 @@ TEST(Deadline, NothingOrLessHasPassedAlready) {
   for (const auto d : {0s, -1s}) EXPECT_FALSE(deadline::after(d).is_never());
 }
 
-TEST(Deadline, WhatIsNotANumberHasPassedAndInfinityIsNever) {
+TEST(Deadline, NotANumberHasPassedAndInfinityIsNever) {
   EXPECT_TRUE(deadline::after(duration<double>(std::nan(""))).passed());
   EXPECT_TRUE(deadline::after(duration<float>(std::nanf(""))).passed());
   EXPECT_TRUE(deadline::after(duration<double>(-HUGE_VAL)).passed());
@@ -61,7 +61,7 @@ TEST(Deadline, TooLongToRepresentIsNever) {
   EXPECT_TRUE(deadline::at(time_point::max()).is_never());
 }
 
-TEST(Deadline, LongButNotTooLongIsKept) {
+TEST(Deadline, ALongDurationIsRepresentedExactly) {
   const auto century = std::chrono::hours(24 * 365 * 100);
   const auto before = steady_clock::now();
   const auto d = deadline::after(century);
@@ -94,7 +94,7 @@ TEST(Deadline, PassesAtItsTimeNotBefore) {
   EXPECT_TRUE(d.passed());
 }
 
-TEST(Deadline, SaturatesOnAnyClockWhateverItsTime) {
+TEST(Deadline, SaturatesOnAnyClockAtAnyTime) {
   for (const auto start : {time_point::min() + 1h, time_point{} - 1h, time_point{},
                            time_point{} + 1h, time_point::max() - 1h}) {
     manual_clock clock(start);
@@ -111,7 +111,7 @@ TEST(Deadline, SaturatesOnAnyClockWhateverItsTime) {
   EXPECT_TRUE(deadline::after(2h, late).is_never());
 }
 
-TEST(Deadline, ATimePointOfTheSteadyClockIsTakenAsItIs) {
+TEST(Deadline, ATimePointOfTheSteadyClockIsNotConverted) {
   const auto when = steady_clock::now() + 5s;
   EXPECT_EQ(deadline::at(when).when(), when);
   EXPECT_EQ(deadline::at(when).on(), nullptr);
@@ -129,7 +129,7 @@ TEST(Deadline, ATimePointOfAnotherClockIsMeasuredAgainstThatClock) {
   EXPECT_TRUE(deadline::at(system_clock::now() - 1h).passed());
   EXPECT_TRUE(deadline::at(system_clock::time_point::min()).passed());
   EXPECT_FALSE(deadline::at(system_clock::now() + 1h).passed());
-  // In two hundred years the one clock ends before the other, or not: not passed either way.
+  // Either clock may overflow first, in about two hundred years: it has not passed in either case.
   EXPECT_FALSE(deadline::at(system_clock::time_point::max()).passed());
   using days = std::chrono::time_point<system_clock, std::chrono::days>;
   EXPECT_TRUE(deadline::at(days::max()).is_never());
@@ -137,7 +137,7 @@ TEST(Deadline, ATimePointOfAnotherClockIsMeasuredAgainstThatClock) {
 
   const auto before = steady_clock::now();
   const auto d = deadline::at(system_clock::now() + 1h);
-  // Within what the two clocks and this machine may do to each other in between.
+  // The two clocks are read at different moments, so the result may differ a little.
   EXPECT_GT(d.when(), before + 59min);
   EXPECT_LT(d.when(), steady_clock::now() + 61min);
 }

@@ -1,4 +1,4 @@
-// That counts and seeds are read in one place, printed, and refused when they are not numbers.
+// Counts and seeds are read from the environment, printed, and rejected unless they are numbers.
 
 #include "sluice/base/testing/effort.hpp"
 
@@ -64,7 +64,7 @@ TEST(effort_test, TheCountIsThatOfCiUnlessTheRunIsLong) {
   EXPECT_EQ(count_of(kills, true, false), 500U);
 }
 
-TEST(effort_test, ASanitizedRunCountsLessOnlyWhereTheSuiteAsksForIt) {
+TEST(effort_test, ASanitizedRunIsSmallerOnlyIfTheSuiteRequestsIt) {
   EXPECT_EQ(count_of(kills, false, true), 20U);
   EXPECT_EQ(count_of(kills, true, true), 500U);
   EXPECT_EQ(count_of(fewer, false, true), 5U);
@@ -77,7 +77,7 @@ TEST(effort_test, TheFullCountOfASanitizedRunIsNeverBelowThatOfCi) {
   EXPECT_EQ(count_of({.ci = 10, .full = 11, .sanitized = 1}, true, true), 1U);
 }
 
-TEST(effort_test, CountsThatMakeNoSenseAreRefused) {
+TEST(effort_test, InconsistentCountsAreRejected) {
   EXPECT_THROW((void)count_of({}, false, false), std::invalid_argument);
   EXPECT_THROW((void)count_of({.ci = 2, .full = 1}, false, false), std::invalid_argument);
   EXPECT_THROW((void)count_of({.ci = 2, .full = 9, .sanitized = 3}, false, false),
@@ -116,7 +116,7 @@ TEST(effort_test, TheCountIsPrintedWithTheSuiteAndTheFullCount) {
   EXPECT_EQ(::testing::internal::GetCapturedStdout(), "[  EFFORT  ] here: 500 kills (--long)\n");
 }
 
-TEST(effort_test, AWrongValueOfSluiceLongIsRefused) {
+TEST(effort_test, AnInvalidSluiceLongIsRejected) {
   for (const char* const wrong : {"", "yes", "true", "2", "-1", "1 ", "01x"}) {
     const variable set("SLUICE_LONG", wrong);
     EXPECT_THROW((void)is_long_run(), std::invalid_argument) << wrong;
@@ -154,7 +154,7 @@ TEST(effort_test, TheSeedIsPrintedAsTheVariableThatRepeatsIt) {
             "[   SEED   ] here: SLUICE_SEED=" + std::to_string(fresh) + "\n");
 }
 
-TEST(effort_test, AWrongSeedIsRefused) {
+TEST(effort_test, AnInvalidSeedIsRejected) {
   for (const char* const wrong :
        {"", "x", "12x", "-1", "+1", " 1", "0x10", "1.5", "18446744073709551616"}) {
     const variable set("SLUICE_SEED", wrong);

@@ -3,14 +3,14 @@
 // A doubly linked list whose links live in the elements: linking and unlinking allocate nothing,
 // cannot fail, and unlinking needs no search.
 //
-// Requires: an element derives from `list_hook`, outlives its time in the list, and is in at most
-// one list at a time. Not thread-safe: whoever owns the list guards it.
+// Requires: an element derives from `list_hook`, is not destroyed while it is in a list, and is in
+// at most one list at a time. Not thread-safe: the owner of the list guards it.
 // Cost: every operation but `size` is constant time; a hook is two pointers.
 
 #include <cstddef>
 
 #include "sluice/base/check.hpp"
-#include "sluice/base/shared.hpp"
+#include "sluice/base/race_checked.hpp"
 
 namespace sluice {
 
@@ -59,7 +59,7 @@ class intrusive_list {
   T& front() noexcept { return *static_cast<T*>(root_.next_); }
   T& back() noexcept { return *static_cast<T*>(root_.prev_); }
 
-  // Counts: for tests and for people who look.
+  // Linear time: for tests and diagnosis.
   std::size_t size() const noexcept {
     std::size_t count = 0;
     for (const list_hook* at = root_.next_; at != &root_; at = at->next_) ++count;
@@ -90,7 +90,7 @@ class intrusive_list {
       at = next;
     }
   }
-  // Until `visit` says false.
+  // Visits elements until `visit` returns false.
   template <class F>
   void for_each_while(F&& visit) const {
     const list_hook* at = root_.next_;

@@ -64,7 +64,7 @@ TEST(IntrusiveList, UnlinksFromAnywhereWithoutTheList) {
   EXPECT_TRUE(list.empty());
 }
 
-TEST(IntrusiveList, AnElementCanComeBackAndChangeLists) {
+TEST(IntrusiveList, AnElementCanBeLinkedAgainAndChangeLists) {
   item a(1);
   intrusive_list<item> first;
   intrusive_list<item> second;
@@ -79,7 +79,7 @@ TEST(IntrusiveList, AnElementCanComeBackAndChangeLists) {
   a.unlink();
 }
 
-TEST(IntrusiveList, AVisitorMayUnlinkWhatItIsShown) {
+TEST(IntrusiveList, AVisitorMayUnlinkTheElement) {
   std::vector<std::unique_ptr<item>> items;
   intrusive_list<item> list;
   for (int n = 0; n < 10; ++n) {
@@ -93,7 +93,7 @@ TEST(IntrusiveList, AVisitorMayUnlinkWhatItIsShown) {
   while (!list.empty()) list.pop_front();
 }
 
-TEST(IntrusiveList, AVisitorMayHaveSeenEnough) {
+TEST(IntrusiveList, AVisitorMayStopTheVisit) {
   item a(1), b(2), c(3);
   intrusive_list<item> list;
   for (item* one : {&a, &b, &c}) list.push_back(*one);
@@ -146,7 +146,7 @@ TEST(IntrusiveListStress, AgreesWithADeque) {
   std::printf("%d steps, seed %llu\n", steps, static_cast<unsigned long long>(seed));
 }
 
-TEST(IntrusiveListDeathTest, LinkingTwiceSaysSo) {
+TEST(IntrusiveListDeathTest, LinkingTwiceIsABrokenContract) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(
       {
@@ -167,7 +167,7 @@ TEST(IntrusiveListDeathTest, LinkingTwiceSaysSo) {
       "expected an element that is in no list");
 }
 
-TEST(IntrusiveListDeathTest, UnlinkingWhatIsInNoListSaysSo) {
+TEST(IntrusiveListDeathTest, UnlinkingAnUnlinkedElementIsABrokenContract) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(
       {
@@ -177,7 +177,7 @@ TEST(IntrusiveListDeathTest, UnlinkingWhatIsInNoListSaysSo) {
       "expected to be in a list when it is unlinked");
 }
 
-TEST(IntrusiveListDeathTest, PoppingFromAnEmptyListSaysSo) {
+TEST(IntrusiveListDeathTest, PoppingFromAnEmptyListIsABrokenContract) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(
       {
@@ -187,7 +187,7 @@ TEST(IntrusiveListDeathTest, PoppingFromAnEmptyListSaysSo) {
       "expected an element to pop");
 }
 
-TEST(IntrusiveListDeathTest, DestroyingALinkedElementSaysSo) {
+TEST(IntrusiveListDeathTest, DestroyingALinkedElementIsABrokenContract) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(
       {
@@ -198,7 +198,7 @@ TEST(IntrusiveListDeathTest, DestroyingALinkedElementSaysSo) {
       "expected to be unlinked before destruction");
 }
 
-TEST(IntrusiveListDeathTest, DestroyingAListWithElementsInsideSaysSo) {
+TEST(IntrusiveListDeathTest, DestroyingANonEmptyListIsABrokenContract) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(
       {

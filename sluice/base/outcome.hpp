@@ -1,20 +1,19 @@
 #pragma once
 
-// Says how a call ended when ending without success is an everyday matter: full, empty, closed,
-// timed out, stopped.
+// The result of a call that can end without success in normal operation: full, empty, closed, timed
+// out, stopped.
 //
-// Use `status` as the result of a call that hands something in (push, send, lock), and
-// `outcome<T>` as the result of a call that takes something out (pop, receive). Both are true in
-// a condition exactly when the call did what it was asked to do:
+// Use `status` as the result of a call that returns no value (push, send, lock), and `outcome<T>`
+// as the result of a call that returns one (pop, receive). Both are true in a condition exactly if
+// the call succeeded:
 //
 //     while (auto item = queue.pop()) handle(*item);         // false: closed and drained
 //     if (auto s = queue.try_push(job); !s) log(to_string(s));
 //
-// Guarantees: plain values, no allocation, no exception of their own. A call that did not return
-// `ok` changed nothing, and what was to be handed in is still with the caller; the one exception
-// is `dropped`, which only a queue built with a dropping policy returns.
-// Limits: reading the value of an outcome that holds none is a broken contract and ends the
-// program.
+// Guarantees: plain values that neither allocate nor throw. A call that did not return `ok` changed
+// nothing, and the caller still has its item; the exception is `dropped`, which only a queue with a
+// dropping policy returns.
+// Limits: reading the value of an outcome without one is a broken contract.
 
 #include <cstdint>
 #include <optional>
@@ -29,16 +28,16 @@ namespace sluice {
 class [[nodiscard]] status {
  public:
   enum class code : std::uint8_t {
-    ok,         // done
-    empty,      // nothing to take right now (only from calls that never wait)
-    full,       // no room: refused, the item is still with the caller
-    closed,     // closed for intake, or closed and drained
-    timed_out,  // the deadline came first; nothing was taken or given
-    stopped,    // the stop_token asked first; nothing was taken or given
-    dropped,    // the policy dropped the very item that was handed in
+    ok,
+    empty,      // no item now (only from calls that never wait)
+    full,       // no capacity: rejected, the caller still has the item
+    closed,     // closed to new items, or closed and drained
+    timed_out,  // the deadline passed first; no item was moved
+    stopped,    // stop was requested first; no item was moved
+    dropped,    // the overflow policy dropped the caller's item
   };
-  // So that one writes status::closed. They are of a scoped enumeration: a status never turns into
-  // a number or, backwards, into a bool by accident.
+  // Makes status::closed valid. The enumeration is scoped: a status never converts to a number, nor
+  // a code to a bool.
   static constexpr code ok = code::ok;
   static constexpr code empty = code::empty;
   static constexpr code full = code::full;

@@ -13,7 +13,7 @@ namespace {
 using sluice::outcome;
 using sluice::status;
 
-// A status is true or false only where a condition asks for it, and is never a number.
+// A status converts to bool only in a condition, and never to a number.
 static_assert(!std::is_convertible_v<status, bool>);
 static_assert(!std::is_convertible_v<status, int>);
 static_assert(!std::is_convertible_v<status::code, bool>);
@@ -26,9 +26,9 @@ static_assert(std::is_trivially_copyable_v<status> && sizeof(status) == 1);
 static_assert(status(status::ok) && !status(status::closed));
 static_assert(status(status::full) == status::full && status(status::full) != status::empty);
 static_assert(status(status::full) == status(status::full));
-static_assert(!std::is_default_constructible_v<status>, "a call always says how it ended");
+static_assert(!std::is_default_constructible_v<status>, "a call always returns a result");
 
-// An outcome of a bool is not built from a status by way of a bool.
+// An outcome<bool> is not constructed from a status converted to bool.
 static_assert(std::is_constructible_v<outcome<bool>, status>);
 
 TEST(Status, IsTrueForOkOnly) {
@@ -63,7 +63,7 @@ TEST(Status, CanBeSwitchedOn) {
   }
 }
 
-TEST(Outcome, HoldsAValueOrTheReasonWhyNot) {
+TEST(Outcome, HoldsAValueOrAStatus) {
   const outcome<std::string> full = std::string("abc");
   EXPECT_TRUE(full);
   EXPECT_TRUE(full.has_value());
@@ -78,7 +78,7 @@ TEST(Outcome, HoldsAValueOrTheReasonWhyNot) {
   EXPECT_EQ(none.status(), status::closed);
 }
 
-TEST(Outcome, IsTrueByHavingAValueNotByTheValue) {
+TEST(Outcome, IsTrueIfItHasAValueEvenAFalseOne) {
   outcome<bool> no = false;
   EXPECT_TRUE(no);
   EXPECT_FALSE(*no);
@@ -97,13 +97,13 @@ TEST(Outcome, CanBeChangedAndMovedOutOf) {
   EXPECT_EQ(*outcome<std::unique_ptr<int>>(std::make_unique<int>(4)).value(), 4);
 }
 
-TEST(Outcome, ValueOrGivesTheOtherOnlyWhenThereIsNone) {
+TEST(Outcome, ValueOrReturnsTheDefaultOnlyWithoutAValue) {
   EXPECT_EQ(outcome<int>(5).value_or(7), 5);
   EXPECT_EQ(outcome<int>(status::empty).value_or(7), 7);
   EXPECT_EQ(outcome<std::string>(status::closed).value_or("other"), "other");
 }
 
-TEST(Outcome, EndsAWorkerLoopWhenThereIsNothingMore) {
+TEST(Outcome, EndsAWorkerLoopAfterTheLastItem) {
   std::deque<int> items{1, 2, 3};
   const auto pop = [&]() -> outcome<int> {
     if (items.empty()) return status::closed;
@@ -116,21 +116,21 @@ TEST(Outcome, EndsAWorkerLoopWhenThereIsNothingMore) {
   EXPECT_EQ(sum, 6);
 }
 
-TEST(OutcomeDeathTest, ReadingAValueThatIsNotThereSaysSo) {
+TEST(OutcomeDeathTest, ReadingAMissingValueIsABrokenContract) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  const auto said = "sluice::outcome: expected a value; test the outcome before reading it";
+  const auto message = "sluice::outcome: expected a value; test the outcome before reading it";
   outcome<std::string> none = status::empty;
   const outcome<std::string> never = status::empty;
-  EXPECT_DEATH(static_cast<void>(*none), said);
-  EXPECT_DEATH(static_cast<void>(*never), said);
-  EXPECT_DEATH(static_cast<void>(none->size()), said);
-  EXPECT_DEATH(static_cast<void>(never->size()), said);
-  EXPECT_DEATH(static_cast<void>(none.value()), said);
-  EXPECT_DEATH(static_cast<void>(never.value()), said);
-  EXPECT_DEATH(static_cast<void>(*std::move(none)), said);
+  EXPECT_DEATH(static_cast<void>(*none), message);
+  EXPECT_DEATH(static_cast<void>(*never), message);
+  EXPECT_DEATH(static_cast<void>(none->size()), message);
+  EXPECT_DEATH(static_cast<void>(never->size()), message);
+  EXPECT_DEATH(static_cast<void>(none.value()), message);
+  EXPECT_DEATH(static_cast<void>(never.value()), message);
+  EXPECT_DEATH(static_cast<void>(*std::move(none)), message);
 }
 
-TEST(OutcomeDeathTest, OkWithoutAValueSaysSo) {
+TEST(OutcomeDeathTest, OkWithoutAValueIsABrokenContract) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(static_cast<void>(outcome<int>(status::ok)),
                "sluice::outcome: expected a reason other than ok when there is no value");

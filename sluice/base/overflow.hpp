@@ -1,7 +1,7 @@
 #pragma once
 
-// Says what a bounded thing does when it is full. The same words everywhere; the last is for
-// executors alone, because only there an item can be dealt with by whoever brought it.
+// The policy of a bounded queue, channel or executor for an item that arrives when it is full.
+// `caller_runs` is for executors only: the items of a queue cannot be run.
 
 #include <cstdint>
 #include <string_view>
@@ -9,12 +9,12 @@
 namespace sluice {
 
 enum class overflow : std::uint8_t {
-  block,        // the producer waits for room (a try_ call answers `full` instead)
-  reject,       // the producer hears `full` at once and keeps the item
-  drop_newest,  // the incoming item is dropped; the producer hears `dropped`
-  drop_oldest,  // the item that waited longest is dropped to make room
+  block,        // the producer waits for capacity (a try_ call returns `full` instead)
+  reject,       // the push returns `full` at once and the producer keeps the item
+  drop_newest,  // the incoming item is dropped; the push returns `dropped`
+  drop_oldest,  // the item that waited longest (with priorities: the least urgent) is dropped
   latest,       // the most recently queued item is replaced: the last value is never lost
-  caller_runs,  // the thread that submits runs it itself, and so submits more slowly
+  caller_runs,  // the submitting thread runs the function itself, which slows its submissions
 };
 
 constexpr std::string_view to_string(overflow policy) noexcept {

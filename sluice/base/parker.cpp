@@ -1,4 +1,4 @@
-// Sleeping and waking on a futex. Apart from seam.cpp, because a simulated build keeps it.
+// Sleeping and waking on a futex. Not in seam.cpp, because a simulated build uses it too.
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -13,7 +13,7 @@ namespace sluice::seam {
 namespace {
 
 timespec to_timespec(time_point at) noexcept {
-  // The futex takes an absolute CLOCK_MONOTONIC time, which is what steady_clock counts.
+  // The futex takes an absolute CLOCK_MONOTONIC time, the clock of steady_clock.
   const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(at.time_since_epoch());
   const auto count = ns.count() < 0 ? 0 : ns.count();
   return {.tv_sec = static_cast<time_t>(count / 1'000'000'000),
@@ -29,7 +29,7 @@ long futex_wait(atomic<std::uint32_t>& word, std::uint32_t expected, const times
 
 bool parker::take() noexcept {
   std::uint32_t token = 1;
-  // acquire: pairs with the release in unpark, so that what the waker wrote is seen.
+  // acquire: pairs with the release in unpark, so that the waker's writes are visible.
   return word_.compare_exchange_strong(token, 0, acquire, relaxed);
 }
 
@@ -52,7 +52,7 @@ bool parker::park_until(time_point deadline) noexcept {
     if (!word_.compare_exchange_strong(none, 2, relaxed, relaxed)) continue;
     while (word_.load(relaxed) == 2) {
       if (futex_wait(word_, 2, &until) == 0 || errno != ETIMEDOUT) continue;
-      // Back to "nobody sleeps", unless the token came just now.
+      // Back to "awake", unless the token was set just now.
       std::uint32_t sleeping = 2;
       if (word_.compare_exchange_strong(sleeping, 0, relaxed, relaxed)) return false;
     }

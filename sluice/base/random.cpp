@@ -5,8 +5,8 @@
 namespace sluice {
 
 random& thread_random() noexcept {
-  thread_local random mine(seam::thread_number());
-  return mine;
+  thread_local random generator(seam::thread_number());
+  return generator;
 }
 
 }  // namespace sluice

@@ -1,9 +1,9 @@
 #pragma once
 
-// Small, fast, seedable random numbers for spreading and jitter. Not for secrets.
+// Small, fast, seedable random numbers for load spreading and jitter. Not for secrets.
 //
-// Guarantees: the same seed gives the same sequence on every platform. A generator belongs to one
-// thread at a time; `thread_random()` is the calling thread's own.
+// Guarantees: the same seed gives the same sequence on every platform. Not thread-safe;
+// `thread_random()` returns the calling thread's own generator.
 // Cost: 16 bytes, about a nanosecond a number. Algorithm: xoroshiro128++.
 
 #include <bit>
@@ -43,7 +43,7 @@ class random {
   std::uint64_t b_;
 };
 
-// Seeded by the thread's number, so that two threads never walk in step.
+// Seeded with the thread's number, so that two threads get different sequences.
 random& thread_random() noexcept;
 
 }  // namespace sluice

@@ -18,7 +18,7 @@ using sluice::thread_random;
 static_assert(sizeof(random) == 16);
 
 TEST(Random, TheSameSeedGivesTheSameNumbersEverywhere) {
-  // From a separate implementation of splitmix64 and xoroshiro128++.
+  // Computed by a separate implementation of splitmix64 and xoroshiro128++.
   random zero(0);
   EXPECT_EQ(zero.next(), 0x6f68e1e7e2646ee1U);
   EXPECT_EQ(zero.next(), 0xbf971b7f454094adU);
@@ -57,7 +57,7 @@ TEST(Random, BelowIsEven) {
   random one(seed);
   std::array<int, 6> faces{};
   for (int n = 0; n < draws; ++n) ++faces[one.below(6)];
-  // 100,000 expected, with a standard deviation of 289: six of those.
+  // Expected value 100,000, standard deviation 289: allows six deviations.
   for (const int count : faces) EXPECT_NEAR(count, draws / 6, 1734);
   std::printf("%d draws, seed %llu\n", draws, static_cast<unsigned long long>(seed));
 }

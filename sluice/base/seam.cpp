@@ -10,17 +10,17 @@
 #include <vector>
 
 #include "sluice/base/check.hpp"
-#include "sluice/base/run_local.hpp"
+#include "sluice/base/detail/run_local.hpp"
 
 namespace sluice::seam {
 namespace {
 
-// What belongs to one thread while it lives: its number and its parker. Handed back when the thread
-// ends, used again by another, and never freed: whoever wakes a thread may touch its parker after
-// the thread has seen that it is woken, and ended.
+// The number and the parker of a running thread. Returned to the pool when the thread ends, reused
+// by another thread, and never freed: a waker may still touch the parker after the woken thread has
+// run on and ended.
 struct thread_record {
   std::uint32_t number = 0;
-  parker place{};
+  parker parking{};
 };
 
 class record_pool {
@@ -29,7 +29,7 @@ class record_pool {
     const std::lock_guard hold(mutex_);
     if (free_.empty()) {
       check(made_ < thread_number_max, "sluice::seam", "fewer than 2^24 - 1 threads at a time");
-      free_.reserve(made_ + 1);  // so that giving back never allocates
+      free_.reserve(made_ + 1);  // so that give_back never allocates
       return new thread_record{.number = ++made_};
     }
     auto* const record = free_.back();
@@ -47,21 +47,22 @@ class record_pool {
   std::uint32_t made_ = 0;            // protected by mutex_
 };
 
-// Never destroyed: threads may end after the statics are gone.
+// Never destroyed: threads may end after the destructors of statics have run.
 record_pool& records() {
   static auto* pool = new record_pool;
   return *pool;
 }
 
-constinit thread_local thread_record* mine = nullptr;
+constinit thread_local thread_record* own_record = nullptr;
 
-// Hands a thread's record back when the thread has ended. A pthread key, because its destructor
-// runs after those of all thread_local objects, which may still lock and so need the number.
+// Returns the thread's record to the pool when the thread ends. A pthread key, because its
+// destructor runs after the destructors of all thread_local objects, which may lock and so need the
+// number.
 pthread_key_t record_key() noexcept {
   static const pthread_key_t key = [] {
     pthread_key_t made{};
     const int error = ::pthread_key_create(&made, [](void* record) {
-      mine = nullptr;
+      own_record = nullptr;
       known_thread_number = 0;
       records().give_back(static_cast<thread_record*>(record));
     });
@@ -72,13 +73,13 @@ pthread_key_t record_key() noexcept {
 }
 
 thread_record& this_record() noexcept {
-  if (mine == nullptr) {
-    mine = records().take();
-    known_thread_number = mine->number;
-    const int error = ::pthread_setspecific(record_key(), mine);
+  if (own_record == nullptr) {
+    own_record = records().take();
+    known_thread_number = own_record->number;
+    const int error = ::pthread_setspecific(record_key(), own_record);
     check(error == 0, "sluice::seam", "memory for the thread's number");
   }
-  return *mine;
+  return *own_record;
 }
 
 bool register_membarrier() noexcept {
@@ -90,7 +91,7 @@ bool register_membarrier() noexcept {
 }  // namespace
 
 namespace detail {
-// Constant before main: false, a full fence, until the registration below has run.
+// False, so that light_barrier is a full fence, until the registration below has run.
 constinit std::atomic<bool> free_light_barrier{false};
 }  // namespace detail
 
@@ -116,8 +117,8 @@ void yield() noexcept {
   ::sched_yield();
 }
 
-void nap(std::chrono::microseconds about) noexcept {
-  std::this_thread::sleep_for(about);
+void nap(std::chrono::microseconds duration) noexcept {
+  std::this_thread::sleep_for(duration);
 }
 
 bool can_spin() noexcept {
@@ -137,7 +138,7 @@ void heavy_barrier() noexcept {
 }
 
 parker& this_parker() noexcept {
-  return this_record().place;
+  return this_record().parking;
 }
 
 void run_forever(void (*body)(void*), void* argument) {

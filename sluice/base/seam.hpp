@@ -1,11 +1,11 @@
 #pragma once
 
-// The one place where the library touches the operating system's scheduler: parking and waking a
-// thread, pausing, yielding, asking for the time, naming the calling thread.
+// The only interface of the library to the operating system's scheduler: parking and waking a
+// thread, pausing, yielding, reading the time, numbering threads.
 //
 // A build with SLUICE_SIM links another seam.cpp, in which a deterministic scheduler runs one
-// thread at a time and time is virtual. So nothing outside base/ may call the OS, std::this_thread
-// or a standard lock (a test looks).
+// thread at a time and time is virtual. So code outside base/ must not call the OS,
+// std::this_thread or a standard lock (tests/architecture checks this).
 
 #include <chrono>
 #include <cstdint>
@@ -13,7 +13,7 @@
 #include <thread>
 
 #include "sluice/base/atomic.hpp"
-#include "sluice/base/per_thread.hpp"
+#include "sluice/base/detail/per_thread.hpp"
 
 namespace sluice::seam {
 
@@ -22,11 +22,11 @@ using thread = std::jthread;
 
 time_point now() noexcept;
 
-// A lock for base itself, where a spin_lock or mutex of ours cannot be: around a clock's timers.
+// A lock for base itself, which cannot use sync/: it guards a clock's timers.
 using os_mutex = std::mutex;
 
-// A short, distinct number for the calling thread, from 1 to thread_number_max. Numbers of threads
-// that ended are used again.
+// Returns a small number for the calling thread, from 1 to thread_number_max, that no other running
+// thread has. Numbers of threads that ended are reused.
 inline constexpr std::uint32_t thread_number_max = (1U << 24) - 2;
 std::uint32_t first_thread_number() noexcept;
 extern constinit thread_local std::uint32_t known_thread_number;
@@ -47,27 +47,27 @@ inline void pause() noexcept {
 #endif
 }
 
-// Lets another runnable thread have this core.
+// Gives this core to another runnable thread.
 void yield() noexcept;
 
-// How often a thread yields before it sleeps. In a schedule that is only a longer way to the same
-// sleep, on which the others would always get done what it waits for.
+// How often a thread yields before it sleeps. Zero in a simulated build: there a yield runs the
+// other threads until they have done the awaited work, and no schedule would reach the sleep.
 #if defined(SLUICE_SIM)
 inline constexpr int yields_before_sleep = 0;
 #else
 inline constexpr int yields_before_sleep = 8;
 #endif
 
-// Gives the core away for about this long, for a spin that has gone on too long to be right.
-void nap(std::chrono::microseconds about) noexcept;
+// Sleeps for about this long. For a spin loop whose lock holder is probably not running.
+void nap(std::chrono::microseconds duration) noexcept;
 
-// True when spinning can be worth it: there is a second core for the other side to run on.
+// Returns whether spinning can pay off: false if there is only one core.
 bool can_spin() noexcept;
 
-// A fence pair for the case in which one side runs often and the other seldom: `light` costs
-// nothing but a compiler barrier, `heavy` makes every running thread of the process pass a full
-// fence. A light on one side and a heavy on the other order a store before a later load on both.
-// Where the kernel has no membarrier, both are full fences.
+// An asymmetric fence pair, for two sides of which one runs often and the other seldom: `light` is
+// a compiler barrier, `heavy` makes every running thread of the process pass a full fence. With a
+// light barrier on one side and a heavy one on the other, each side's earlier store is ordered
+// before its later load. If the kernel has no membarrier, both are full fences.
 void heavy_barrier() noexcept;
 bool light_barrier_is_free() noexcept;
 
@@ -86,19 +86,19 @@ inline void light_barrier() noexcept {
 }
 #endif
 
-// The place where one thread sleeps. `unpark` gives it one token; `park` takes the token, sleeping
-// until it is there or the deadline has passed. A token given before the wait is not lost. A token
-// may also be left over from a wait that ended without it, so what is waited for must be looked at
-// again after every token. A parker is never freed.
+// Puts one thread, its owner, to sleep. `unpark` sets a token; `park` takes the token and sleeps
+// until it is set or the deadline has passed. A token set before `park` is not lost. A token may be
+// left from an earlier wait, so the owner must check its condition again after each token. A parker
+// is never freed.
 //
-// word: 0 no token, nobody sleeps; 1 token; 2 the owner sleeps or is about to.
+// word_: 0 no token, the owner is awake; 1 token; 2 the owner sleeps or is about to.
 class parker {
  public:
-  // Only the owner calls these. True: the token was taken. False: the deadline came first.
+  // Only for the owner. Returns true if it took the token, false if the deadline passed first.
   bool park_until(time_point deadline) noexcept;
   void park() noexcept;
 
-  // Anyone, at any time.
+  // For any thread, at any time.
   void unpark() noexcept;
 
  private:
@@ -107,7 +107,7 @@ class parker {
   atomic<std::uint32_t> word_{0};
 };
 
-// The calling thread's own parker.
+// Returns the calling thread's parker.
 parker& this_parker() noexcept;
 
 }  // namespace sluice::seam

@@ -34,16 +34,16 @@ TEST(SeamTime, DoesNotGoBackwards) {
   }
 }
 
-TEST(ThreadNumber, IsTheSameForTheWholeLifeOfAThreadAndNeverZero) {
-  const auto mine = thread_number();
-  EXPECT_NE(mine, 0U);
-  EXPECT_LT(mine, 1U << 24);
-  for (int n = 0; n < 100; ++n) EXPECT_EQ(thread_number(), mine);
+TEST(ThreadNumber, IsConstantForAThreadAndNeverZero) {
+  const auto own = thread_number();
+  EXPECT_NE(own, 0U);
+  EXPECT_LT(own, 1U << 24);
+  for (int n = 0; n < 100; ++n) EXPECT_EQ(thread_number(), own);
 }
 
-TEST(ThreadNumber, IsDistinctAmongThreadsThatLive) {
+TEST(ThreadNumber, IsDistinctAmongRunningThreads) {
   constexpr int threads = 64;
-  const auto mine = thread_number();  // before the others: theirs are free again afterwards
+  const auto own = thread_number();  // now: the numbers of the other threads are reused later
   std::vector<std::uint32_t> numbers(threads);
   std::latch all(threads);
   {
@@ -51,49 +51,50 @@ TEST(ThreadNumber, IsDistinctAmongThreadsThatLive) {
     for (auto& number : numbers) {
       crew.emplace_back([&] {
         number = thread_number();
-        all.arrive_and_wait();  // nobody ends before everybody has one
+        all.arrive_and_wait();  // no thread ends before every thread has a number
       });
     }
   }
   std::set<std::uint32_t> distinct(numbers.begin(), numbers.end());
-  distinct.insert(mine);
+  distinct.insert(own);
   EXPECT_EQ(distinct.size(), threads + 1U);
   EXPECT_EQ(distinct.count(0), 0U);
 }
 
-TEST(ThreadNumber, NumbersOfThreadsThatEndedAreUsedAgain) {
+TEST(ThreadNumber, NumbersOfEndedThreadsAreReused) {
   std::set<std::uint32_t> seen;
   for (int n = 0; n < 500; ++n) std::jthread([&] { seen.insert(thread_number()); }).join();
   EXPECT_LE(seen.size(), 4U) << "threads that lived one after another";
 }
 
-// Asks for its thread's number when the thread is nearly gone, while another has just begun.
-struct last_words {
-  std::atomic<std::uint32_t>* mine = nullptr;
-  std::atomic<std::uint32_t>* newcomers = nullptr;
-  ~last_words() {
-    std::jthread newcomer([this] {
-      *newcomers = thread_number();
-      eventually([this] { return mine->load() != 0; });
+// Reads its thread's number in the destructor of a thread_local, while a new thread has a number.
+struct reads_number_late {
+  std::atomic<std::uint32_t>* dying_number = nullptr;
+  std::atomic<std::uint32_t>* new_number = nullptr;
+  ~reads_number_late() {
+    std::jthread new_thread([this] {
+      *new_number = thread_number();
+      eventually([this] { return dying_number->load() != 0; });
     });
-    eventually([this] { return newcomers->load() != 0; });
-    *mine = thread_number();
+    eventually([this] { return new_number->load() != 0; });
+    *dying_number = thread_number();
   }
 };
 
-TEST(ThreadNumber, IsNotSharedWithALiveThreadAlsoWhileAThreadTakesItselfDown) {
+TEST(ThreadNumber, StaysDistinctWhileAThreadDestroysItsThreadLocals) {
   std::atomic<std::uint32_t> dying{0};
-  std::atomic<std::uint32_t> newcomers{0};
+  std::atomic<std::uint32_t> started{0};
   std::jthread([&] {
-    thread_local last_words words;  // begun before the number is taken, so ended after
-    words.mine = &dying;
-    words.newcomers = &newcomers;
+    // Constructed before the thread has its number, so destroyed after other thread_locals.
+    thread_local reads_number_late late;
+    late.dying_number = &dying;
+    late.new_number = &started;
     EXPECT_NE(thread_number(), 0U);
   }).join();
-  EXPECT_NE(dying, newcomers);
+  EXPECT_NE(dying, started);
 }
 
-TEST(Parker, ATokenGivenBeforeTheWaitIsNotLost) {
+TEST(Parker, ATokenSetBeforeTheWaitIsNotLost) {
   parker p;
   p.unpark();
   p.park();
@@ -125,10 +126,10 @@ TEST(Parker, GivesUpAtTheDeadlineAndNotBefore) {
     EXPECT_GE(now(), deadline);
   }
   p.unpark();
-  EXPECT_TRUE(p.park_until(now())) << "giving up left nothing behind";
+  EXPECT_TRUE(p.park_until(now())) << "the wait that timed out must have reset the state";
 }
 
-TEST(Parker, ADistantDeadlineIsSleptThrough) {
+TEST(Parker, SleepsUntilATokenBeforeADistantDeadline) {
   for (const auto deadline : {time_point::max(), time_point::max() - 1ns, now() + 1h}) {
     parker p;
     std::atomic<bool> woken{false};
@@ -144,14 +145,14 @@ TEST(Parker, ADistantDeadlineIsSleptThrough) {
 }
 
 TEST(Parker, EveryThreadHasItsOwn) {
-  parker* const mine = &this_parker();
+  parker* const own = &this_parker();
   parker* other = nullptr;
   std::jthread([&] { other = &this_parker(); }).join();
-  EXPECT_NE(mine, other);
-  EXPECT_EQ(mine, &this_parker());
+  EXPECT_NE(own, other);
+  EXPECT_EQ(own, &this_parker());
 }
 
-TEST(ParkerStress, ShowsWhatWasWrittenBeforeTheTokenWasGiven) {
+TEST(ParkerStress, MakesTheWakersEarlierWritesVisible) {
   constexpr int rounds = 20'000;
   parker ping;
   parker pong;
@@ -196,7 +197,7 @@ TEST(ParkerStress, ATokenThatRacesWithTheDeadlineIsTakenOnceOrStaysForLater) {
       ASSERT_TRUE(p.park_until(time_point::min())) << "the token was lost";
       ++late;
     }
-    ASSERT_FALSE(p.park_until(time_point::min())) << "the token was there twice";
+    ASSERT_FALSE(p.park_until(time_point::min())) << "the token was taken twice";
     given = n + 1;
   }
   EXPECT_EQ(taken + late, rounds);
@@ -217,8 +218,8 @@ TEST(ParkerStress, AThreadMayEndAsSoonAsItHasTheToken) {
   std::printf("%d threads, no seed: nothing random\n", threads);
 }
 
-// Two threads each store to their own word and then look at the other's. Unless both order the
-// store before the load, both may find the other's word unwritten.
+// Two threads each store to their own word and then load the other's. Unless both order the store
+// before the load, both may load the old value.
 template <class One, class Other>
 int both_missed(int rounds, One one_barrier, Other other_barrier) {
   struct alignas(64) word {
@@ -243,9 +244,9 @@ int both_missed(int rounds, One one_barrier, Other other_barrier) {
     round.value = n;
     x.value.store(n, relaxed);
     one_barrier();
-    const int mine = y.value.load(relaxed);
+    const int seen_here = y.value.load(relaxed);
     while (answered.value < n) std::this_thread::yield();
-    if (mine < n && seen.load(relaxed) < n) ++missed;
+    if (seen_here < n && seen.load(relaxed) < n) ++missed;
   }
   return missed;
 }

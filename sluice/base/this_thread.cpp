@@ -18,7 +18,7 @@
 namespace sluice::seam {
 namespace {
 
-// As many processors as the largest machine that Linux is built for.
+// The largest number of processors that Linux supports.
 constexpr std::size_t cpus_max = 8192;
 
 struct free_cpu_set {
@@ -26,8 +26,8 @@ struct free_cpu_set {
 };
 using cpu_set = std::unique_ptr<cpu_set_t, free_cpu_set>;
 
-// The second number of schedstat: nanoseconds spent on a run queue, waiting for a processor. Kept
-// open for the thread's life: reading it again is one system call.
+// Reads the second number of schedstat: nanoseconds on a run queue, waiting for a processor. Stays
+// open until the thread ends, so that each read is one system call.
 class run_delay_file {
  public:
   run_delay_file() noexcept
@@ -65,7 +65,7 @@ std::optional<std::chrono::nanoseconds> run_delay() noexcept {
 void name_thread(std::string_view name) noexcept {
   std::array<char, thread_name_max + 1> shown{};
   std::copy_n(name.begin(), std::min(name.size(), thread_name_max), shown.begin());
-  ::pthread_setname_np(::pthread_self(), shown.data());  // fails only for a name too long
+  ::pthread_setname_np(::pthread_self(), shown.data());  // fails only if the name is too long
 }
 
 std::vector<unsigned> usable_cpus() {
@@ -77,7 +77,7 @@ std::vector<unsigned> usable_cpus() {
       if (CPU_ISSET_S(cpu, bytes, set.get())) cpus.push_back(cpu);
     }
   }
-  if (cpus.empty()) {  // a kernel that does not say: all that there are
+  if (cpus.empty()) {  // the kernel did not return the set: take all processors
     for (unsigned cpu = 0; cpu < std::max(1U, std::thread::hardware_concurrency()); ++cpu) {
       cpus.push_back(cpu);
     }

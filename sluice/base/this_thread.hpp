@@ -1,7 +1,7 @@
 #pragma once
 
-// What the operating system knows about the calling thread: its name, the processors it may run
-// on, and how much of its time it spent computing. The rest of the seam is seam.hpp.
+// The calling thread in the operating system: its name, the processors it may run on, and its
+// times. The rest of the seam is seam.hpp.
 
 #include <chrono>
 #include <cstddef>
@@ -11,29 +11,28 @@
 
 namespace sluice::seam {
 
-// The longest name that the operating system shows.
+// The length of the longest thread name, in bytes.
 inline constexpr std::size_t thread_name_max = 15;
 
-// Names the calling thread for debuggers, `top -H` and `perf`. What is too long is cut off.
+// Names the calling thread for debuggers, `top -H` and `perf`. Truncates a longer name.
 void name_thread(std::string_view name) noexcept;
 
-// The processors that the calling thread may run on, in ascending order; never empty.
+// Returns the processors that the calling thread may run on, in ascending order; never empty.
 std::vector<unsigned> usable_cpus();
 
-// Binds the calling thread to these processors. False: it may run on none of them, and nothing
-// has changed.
+// Binds the calling thread to these processors. Returns false, and changes nothing, if it may run
+// on none of them.
 bool pin_thread(std::span<const unsigned> cpus) noexcept;
 
-// How the calling thread spent its life so far. Only differences between two readings on one
-// thread mean anything.
+// Times of the calling thread. Only the difference of two readings on one thread is meaningful.
 struct thread_times {
-  std::chrono::nanoseconds wall{0};      // by the steady clock
+  std::chrono::nanoseconds wall{0};      // of the steady clock
   std::chrono::nanoseconds computing{0}; // on a processor
-  std::chrono::nanoseconds runnable{0};  // wanted one, but others had it; 0 where not known
+  std::chrono::nanoseconds runnable{0};  // waiting for a processor; 0 if unknown
 };
 thread_times this_thread_times() noexcept;
 
-// True when `runnable` is known here.
+// Returns whether the kernel reports `runnable`.
 bool runnable_time_is_known() noexcept;
 
 }  // namespace sluice::seam

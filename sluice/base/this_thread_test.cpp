@@ -21,14 +21,14 @@ std::string os_name() {
   return name.data();
 }
 
-TEST(this_thread, HasTheNameThatItWasGiven) {
+TEST(this_thread, HasItsGivenName) {
   std::jthread([] {
     name_thread("mails-1");
     EXPECT_EQ(os_name(), "mails-1");
     name_thread("123456789012345");
     EXPECT_EQ(os_name(), "123456789012345");
     name_thread("1234567890123456");
-    EXPECT_EQ(os_name(), "123456789012345") << "what is too long is cut off";
+    EXPECT_EQ(os_name(), "123456789012345") << "a longer name is truncated";
     name_thread("");
     EXPECT_EQ(os_name(), "");
   }).join();
@@ -41,7 +41,7 @@ TEST(this_thread, UsableProcessorsAreSortedAndThereIsAtLeastOne) {
   EXPECT_EQ(std::adjacent_find(cpus.begin(), cpus.end()), cpus.end());
 }
 
-TEST(this_thread, CanBeBoundToAProcessorAndLetGoAgain) {
+TEST(this_thread, CanBeBoundToAProcessorAndReleasedAgain) {
   const auto all = usable_cpus();
   std::jthread([&] {
     for (const unsigned cpu : all) {
@@ -54,7 +54,7 @@ TEST(this_thread, CanBeBoundToAProcessorAndLetGoAgain) {
   EXPECT_EQ(usable_cpus(), all) << "other threads are not bound";
 }
 
-TEST(this_thread, CannotBeBoundToProcessorsThatAreNotThere) {
+TEST(this_thread, CannotBeBoundToMissingProcessors) {
   std::jthread([] {
     const auto before = usable_cpus();
     for (const unsigned cpu : {8000U, 8192U, ~0U}) EXPECT_FALSE(pin_thread({&cpu, 1}));
@@ -72,9 +72,9 @@ TEST(this_thread, ComputingIsTimeOnAProcessor) {
 
 TEST(this_thread, WaitingIsNeitherComputingNorRunnable) {
   const auto before = this_thread_times();
-  parker& mine = this_parker();
+  parker& own = this_parker();
   const auto until = now() + 30ms;
-  while (mine.park_until(until)) {
+  while (own.park_until(until)) {
   }
   const auto after = this_thread_times();
   EXPECT_GE(after.wall - before.wall, 30ms);

@@ -1,14 +1,14 @@
 #pragma once
 
-// Holds any function object, also one that can only be moved, and calls it: what is handed to an
+// Holds and calls any function object, including move-only ones: the type of functions passed to an
 // executor, a future or a timer.
 //
-// Use it for a parameter or a member. Prefer a template parameter where the type need not be
-// forgotten, and `std::function` where copies are needed.
+// Use it for a parameter or a member. Prefer a template parameter if the type need not be erased,
+// and `std::function` if copies are needed.
 //
-// Guarantees: moving never throws. A call goes through to the held object, as an lvalue, as often
-// as it is made. Made from a null pointer or an empty function, it is empty. Calling an empty one
-// is a broken contract.
+// Guarantees: moving never throws. Each call invokes the held object as an lvalue; there may be any
+// number of calls. Constructed from a null pointer or an empty function, it is empty. Calling an
+// empty one is a broken contract.
 // Cost: 48 bytes; no allocation for an object of up to 40 bytes whose move does not throw. A call
 // is one indirect call; moving an object that is trivially copyable is a copy of the bytes.
 //
@@ -54,14 +54,14 @@ class unique_function<R(Args...)> {
   unique_function(F&& f) {
     using held = std::decay_t<F>;
     if constexpr (detail::can_be_empty<held> && !std::is_function_v<std::remove_reference_t<F>>) {
-      if (!static_cast<bool>(f)) return;  // as empty as what it was made from
+      if (!static_cast<bool>(f)) return;  // an empty source gives an empty function
     }
     if constexpr (fits_inline<held>) {
       ::new (place()) held(std::forward<F>(f));
-      how_ = &inline_ways<held>;
+      operations_ = &inline_operations<held>;
     } else {
       ::new (place()) (held*)(new held(std::forward<F>(f)));
-      how_ = &heap_ways<held>;
+      operations_ = &heap_operations<held>;
     }
   }
 
@@ -75,24 +75,25 @@ class unique_function<R(Args...)> {
   }
   ~unique_function() { reset(); }
 
-  explicit operator bool() const noexcept { return how_ != nullptr; }
+  explicit operator bool() const noexcept { return operations_ != nullptr; }
 
   R operator()(Args... args) {
-    check(how_ != nullptr, "sluice::unique_function", "to hold a function when it is called");
-    return how_->call(place(), std::forward<Args>(args)...);
+    check(operations_ != nullptr, "sluice::unique_function",
+          "to hold a function when it is called");
+    return operations_->call(place(), std::forward<Args>(args)...);
   }
 
   void reset() noexcept {
-    if (how_ == nullptr) return;
-    const ways* const how = std::exchange(how_, nullptr);
-    if (how->destroy != nullptr) how->destroy(place());
+    if (operations_ == nullptr) return;
+    const operations* const old = std::exchange(operations_, nullptr);
+    if (old->destroy != nullptr) old->destroy(place());
   }
 
  private:
-  struct ways {
+  struct operations {
     R (*call)(void*, Args&&...);
-    void (*relocate)(void* from, void* to) noexcept;  // null: copy the bytes
-    void (*destroy)(void*) noexcept;                  // null: nothing to do
+    void (*relocate)(void* source, void* target) noexcept;  // null: copy the bytes
+    void (*destroy)(void*) noexcept;                        // null: nothing to do
   };
 
   template <class F>
@@ -124,9 +125,9 @@ class unique_function<R(Args...)> {
     return invoke(object<F>(at), std::forward<Args>(args)...);
   }
   template <class F>
-  static void relocate_inline(void* from, void* to) noexcept {
-    F& held = object<F>(from);
-    ::new (to) F(std::move(held));
+  static void relocate_inline(void* source, void* target) noexcept {
+    F& held = object<F>(source);
+    ::new (target) F(std::move(held));
     held.~F();
   }
   template <class F>
@@ -143,23 +144,24 @@ class unique_function<R(Args...)> {
   }
 
   template <class F>
-  static constexpr ways inline_ways{&call_inline<F>, is_plain<F> ? nullptr : &relocate_inline<F>,
-                                    is_plain<F> ? nullptr : &destroy_inline<F>};
+  static constexpr operations inline_operations{
+      &call_inline<F>, is_plain<F> ? nullptr : &relocate_inline<F>,
+      is_plain<F> ? nullptr : &destroy_inline<F>};
   template <class F>
-  static constexpr ways heap_ways{&call_heap<F>, nullptr, &destroy_heap<F>};
+  static constexpr operations heap_operations{&call_heap<F>, nullptr, &destroy_heap<F>};
 
   void* place() noexcept { return bytes_; }
   void take(unique_function& other) noexcept {
-    how_ = std::exchange(other.how_, nullptr);
-    if (how_ == nullptr) return;
-    if (how_->relocate == nullptr) {
+    operations_ = std::exchange(other.operations_, nullptr);
+    if (operations_ == nullptr) return;
+    if (operations_->relocate == nullptr) {
       std::memcpy(bytes_, other.bytes_, inline_bytes);
     } else {
-      how_->relocate(other.place(), place());
+      operations_->relocate(other.place(), place());
     }
   }
 
-  const ways* how_ = nullptr;
+  const operations* operations_ = nullptr;
   alignas(void*) std::byte bytes_[inline_bytes];
 };
 

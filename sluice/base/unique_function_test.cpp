@@ -49,15 +49,15 @@ struct counted {
   std::array<std::byte, Bytes - sizeof(int*)> rest{};
 };
 
-TEST(unique_function_test, CallsWhatItHoldsAsOftenAsItIsCalled) {
+TEST(unique_function_test, CallsTheHeldObjectOnEveryCall) {
   int calls = 0;
   function f = [&calls, own = 0]() mutable { calls += ++own; };
   f();
   f();
-  EXPECT_EQ(calls, 1 + 2) << "its own state is kept between calls";
+  EXPECT_EQ(calls, 1 + 2) << "the held object keeps its state between calls";
 }
 
-TEST(unique_function_test, HoldsWhatCanOnlyBeMoved) {
+TEST(unique_function_test, HoldsMoveOnlyObjects) {
   unique_function<int()> f = [p = std::make_unique<int>(7)] { return *p; };
   unique_function<int()> g = std::move(f);
   EXPECT_FALSE(f);
@@ -90,7 +90,7 @@ TEST(unique_function_test, HoldsFunctionsAndMembers) {
   EXPECT_EQ(by_name() + by_pointer() + member({10}) + field({100}), 120);
 }
 
-TEST(unique_function_test, IsAsEmptyAsWhatItWasMadeFrom) {
+TEST(unique_function_test, IsEmptyIfItsSourceWasEmpty) {
   EXPECT_FALSE(function());
   EXPECT_FALSE(function(nullptr));
   void (*no_function)() = nullptr;
@@ -115,9 +115,9 @@ void expect_moves_and_dies(int allocations) {
     g();
     f = std::move(g);
     f();
-    EXPECT_EQ(held::live, 1) << "a move leaves nothing behind";
+    EXPECT_EQ(held::live, 1) << "a move destroys the source's object";
     f = held(calls);
-    EXPECT_EQ(held::live, 1) << "what was held before is gone";
+    EXPECT_EQ(held::live, 1) << "the previous object is destroyed";
     function& same = f;
     f = std::move(same);
     f();
@@ -134,17 +134,17 @@ void expect_moves_and_dies(int allocations) {
   EXPECT_EQ(held::allocations, allocations);
 }
 
-TEST(unique_function_test, WhatIsSmallIsHeldWithoutAllocating) {
+TEST(unique_function_test, SmallObjectsAreHeldWithoutAllocating) {
   expect_moves_and_dies<16>(0);
   expect_moves_and_dies<function::inline_bytes>(0);
 }
 
-TEST(unique_function_test, WhatIsLargeIsAllocatedOnceAndNeverAgain) {
-  expect_moves_and_dies<48>(3);  // three were put in
+TEST(unique_function_test, LargeObjectsAreAllocatedOnce) {
+  expect_moves_and_dies<48>(3);  // three objects were constructed
   expect_moves_and_dies<4096>(3);
 }
 
-TEST(unique_function_test, WhatIsStrictlyAlignedIsHeldAligned) {
+TEST(unique_function_test, OverAlignedObjectsAreHeldAligned) {
   struct alignas(64) aligned {
     bool* ok;
     void operator()() const { *ok = reinterpret_cast<std::uintptr_t>(this) % 64 == 0; }
@@ -156,7 +156,7 @@ TEST(unique_function_test, WhatIsStrictlyAlignedIsHeldAligned) {
   EXPECT_TRUE(ok);
 }
 
-// Its move may throw, so it is held outside, where it need never be moved again.
+// Its move may throw, so it is allocated on the heap and never moved again.
 struct throws_when_moved {
   explicit throws_when_moved(int& left) : until_throw(&left) {}
   throws_when_moved(throws_when_moved&& from) : until_throw(from.until_throw) { count(); }
@@ -179,7 +179,7 @@ TEST(unique_function_test, AnObjectWhoseMoveThrowsIsMovedInOnceAndNeverAgain) {
   EXPECT_EQ(left, 99);
 }
 
-TEST(unique_function_test, AnObjectThatThrowsOnItsWayInGoesToTheMaker) {
+TEST(unique_function_test, AnExceptionOfTheCopyGoesToTheCaller) {
   int left = 1;
   EXPECT_THROW(function(throws_when_moved(left)), std::runtime_error);
   left = 1;
@@ -188,10 +188,10 @@ TEST(unique_function_test, AnObjectThatThrowsOnItsWayInGoesToTheMaker) {
   const throws_when_moved original(left);
   EXPECT_THROW(f = function(original), std::runtime_error);
   f();
-  EXPECT_EQ(calls, 1) << "what was held before is untouched";
+  EXPECT_EQ(calls, 1) << "the previous object is unchanged";
 }
 
-TEST(unique_function_test, AnExceptionGoesThroughAndTheFunctionCanBeCalledAgain) {
+TEST(unique_function_test, AnExceptionReachesTheCallerAndTheFunctionStaysCallable) {
   int calls = 0;
   function f = [&] {
     if (++calls == 1) throw std::runtime_error("once");
@@ -201,16 +201,15 @@ TEST(unique_function_test, AnExceptionGoesThroughAndTheFunctionCanBeCalledAgain)
   EXPECT_EQ(calls, 2);
 }
 
-TEST(unique_function_test, MayBeDestroyedByWhatItsFunctionOwns) {
-  // The function holds the last reference to something that outlives the call.
+TEST(unique_function_test, DestroysTheHeldObjectWithItself) {
   auto text = std::make_shared<std::string>("kept");
-  const std::weak_ptr<std::string> seen = text;
+  const std::weak_ptr<std::string> held_text = text;
   {
     function f = [text = std::move(text)] { EXPECT_EQ(*text, "kept"); };
     f();
-    EXPECT_FALSE(seen.expired());
+    EXPECT_FALSE(held_text.expired());
   }
-  EXPECT_TRUE(seen.expired());
+  EXPECT_TRUE(held_text.expired());
 }
 
 TEST(unique_function_DeathTest, CallingAnEmptyOneIsABrokenContract) {

@@ -1,16 +1,16 @@
 #pragma once
 
-// A piece of work that is ready to run, and the place that runs it: what lets a suspended
-// coroutine be resumed on its own executor without allocating.
+// An intrusive piece of work that is ready to run, and the interface of its executor: a suspended
+// coroutine is resumed on its own executor without allocating.
 //
-// `work` is embedded in whatever waits. A `work_sink` is anything that can run it: an executor, a
-// test's list. A coroutine whose promise has `work_sink* resume_sink()` is resumed there; any
-// other is resumed by `run_here`, on the thread that ended its wait.
+// `work` is a member of the waiting object. A `work_sink` runs it: an executor, or a list in a
+// test. A coroutine whose promise has `work_sink* resume_sink()` is resumed there; any other is
+// resumed by `run_here`, on the thread that ended its wait.
 //
-// Guarantees: `post` never fails and never blocks on a user's bound, because a resumption is not
-// the user's item. `run_here` never nests: work that becomes ready while other work runs on this
-// thread is run after it, so a chain of a million hand-overs needs no stack. For the same reason a
-// coroutine that runs here must not block for one that is ready to run behind it on this thread.
+// Guarantees: `post` never fails and never waits for capacity: a resumption does not count against
+// an executor's bound. `run_here` never nests: work that becomes ready while other work runs on
+// this thread is run after it, so a chain of a million hand-overs needs no stack. Therefore a
+// coroutine that runs here must not block until other work that is queued on this thread has run.
 
 #include "sluice/base/intrusive_list.hpp"
 
@@ -34,8 +34,8 @@ class work_sink {
 
 void run_here(work& item) noexcept;
 
-// While it lives, `run_here` on this thread only queues; the outermost one runs what was queued at
-// its end. For waking several parties before any of them runs.
+// During its life, `run_here` on this thread only queues; the destructor of the outermost scope
+// runs the queued work. For waking several parties before any of them runs.
 class run_scope {
  public:
   run_scope() noexcept;
@@ -47,8 +47,8 @@ class run_scope {
   const bool outermost_;
 };
 
-// While it lives, `run_here` on this thread posts to the sink instead. For a thread that wakes
-// others while it holds something that must not wait behind them.
+// During its life, `run_here` on this thread posts to the sink instead of running. For a thread
+// that wakes others but must continue its own work before they run.
 class run_elsewhere {
  public:
   explicit run_elsewhere(work_sink& sink) noexcept;

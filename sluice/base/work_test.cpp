@@ -14,14 +14,14 @@ namespace {
 
 using sluice::run_here;
 
-// Work that does what the test says.
+// Work that runs a function of the test.
 class job final : public sluice::work {
  public:
-  explicit job(std::function<void()> what) : what_(std::move(what)) {}
-  void run() noexcept override { what_(); }
+  explicit job(std::function<void()> body) : body_(std::move(body)) {}
+  void run() noexcept override { body_(); }
 
  private:
-  std::function<void()> what_;
+  std::function<void()> body_;
 };
 
 TEST(RunHere, RunsOnTheCallingThreadBeforeItReturns) {
@@ -64,7 +64,7 @@ TEST(RunHere, TheSameWorkCanRunAgainAlsoFromInsideItself) {
   EXPECT_EQ(left, 0);
 }
 
-TEST(RunHere, WorkMayEndItselfWhileItRuns) {
+TEST(RunHere, WorkMayDestroyItselfWhileItRuns) {
   class once final : public sluice::work {
    public:
     explicit once(bool& ran) : ran_(ran) {}
@@ -104,7 +104,7 @@ TEST(RunHere, ThreadsDoNotRunEachOthersWork) {
   job outer([&] {
     bool ran = false;
     job inner([&] { ran = true; });
-    std::jthread([&] { run_here(inner); }).join();  // not put behind what runs on this thread
+    std::jthread([&] { run_here(inner); }).join();  // runs at once, on that thread
     EXPECT_TRUE(ran);
   });
   run_here(outer);
@@ -116,7 +116,7 @@ class list_sink final : public sluice::work_sink {
   sluice::intrusive_list<sluice::work> posted;
 };
 
-TEST(RunElsewhere, WorkThatBecomesReadyMeanwhileIsPosted) {
+TEST(RunElsewhere, PostsWorkThatBecomesReadyDuringItsLife) {
   list_sink sink;
   bool ran = false;
   job one([&] { ran = true; });
@@ -141,7 +141,7 @@ TEST(RunElsewhere, WorkThatBecomesReadyMeanwhileIsPosted) {
   EXPECT_TRUE(ran);
 }
 
-TEST(RunElsewhere, ASinkThatFindsNoBetterPlaceRunsItHere) {
+TEST(RunElsewhere, ASinkMayCallRunHere) {
   class here final : public sluice::work_sink {
    public:
     void post(sluice::work& item) noexcept override { run_here(item); }

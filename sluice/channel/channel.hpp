@@ -1,20 +1,21 @@
 #pragma once
 
-// Share by communicating: one side sends, the other receives, and `select` waits for whichever of
-// many channels is ready first.
+// A channel as in Go: one side sends, the other receives, and `select` waits for the first of
+// several channels that is ready.
 //
-// Use it when parties meet (capacity 0: a send returns once a receiver has the item), or when one
-// party must wait on several sources at once. Prefer `bounded_queue` for plain hand-over of work.
+// Use it for a rendezvous (capacity 0: a send returns once a receiver has the item), or if one
+// party must wait on several sources at once. Prefer `bounded_queue` to only move work between
+// threads.
 //
-// Guarantees: any thread or coroutine may use either end. First in, first out. With capacity 0
-// `send` and `receive` meet: the receiver has the item when `send` returns ok, and waiters on both
-// sides are served in order of arrival. With a buffer it is as a bounded_queue (exchange.hpp).
-// `close` ends intake: later sends and those that wait hear `closed` and keep their item;
-// receivers get what is buffered, then `closed`; closing again does nothing and says false. (In Go
-// sending on a closed channel and closing twice panic.)
-// Cancel safety: a wait that timed out or was stopped neither gave nor took.
+// Guarantees: any thread or coroutine may use either end. First in, first out. With capacity 0, the
+// receiver has the item when `send` returns ok, and waiters on both sides are served in order of
+// arrival. With a buffer, it has the guarantees of a bounded_queue (detail/queue_core.hpp). After
+// `close`, waiting and later sends return `closed` and keep their item; receivers get the buffered
+// items, then `closed`. Closing again does nothing and returns false. (In Go, sending on a closed
+// channel and closing twice panic.)
+// Cancel safety: a wait that timed out or was stopped moved no item.
 // Cost: as a bounded_queue; a rendezvous between two running threads needs no system call.
-// Limits: T's move must not throw. Destroying it while anyone waits is a broken contract.
+// Limits: T's move must not throw. Destroying it while a call waits inside is a broken contract.
 //
 //     sluice::channel<int> squares;  // rendezvous
 //     std::jthread maker([&] {
@@ -27,14 +28,15 @@
 #include <string>
 #include <utility>
 
-#include "sluice/channel/channel_calls.hpp"
+#include "sluice/channel/detail/channel_calls.hpp"
 #include "sluice/channel/receive_only.hpp"
 #include "sluice/channel/send_only.hpp"
 
 namespace sluice {
 
 template <class T>
-class channel : public send_calls<channel<T>, T>, public receive_calls<channel<T>, T> {
+class channel : public detail::channel_sends<channel<T>, T>,
+                public detail::channel_receives<channel<T>, T> {
  public:
   using value_type = T;
   using options = queue_options<T>;

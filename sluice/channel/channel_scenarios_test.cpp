@@ -1,4 +1,4 @@
-// Whole programs made of channels: what people build with them must come out right.
+// Complete programs that use channels, checked by their results.
 
 #include <gtest/gtest.h>
 
@@ -43,9 +43,9 @@ using sluice::testing::eventually;
 
 constexpr auto ignore = [](auto&&) {};
 
-// ---- daisy chain: everybody adds one to what comes from the right and hands it to the left
+// ---- daisy chain: each party adds one to the number from its right and sends it to its left
 
-TEST(ChannelScenario, AWhisperGoesThroughTenThousandCoroutines) {
+TEST(ChannelScenario, AnItemPassesThroughTenThousandCoroutines) {
   constexpr std::size_t links = 10'000;
   std::deque<channel<std::size_t>> chain(links + 1);
   const auto link = [](receive_only<std::size_t> right, send_only<std::size_t> left) -> detached {
@@ -58,7 +58,7 @@ TEST(ChannelScenario, AWhisperGoesThroughTenThousandCoroutines) {
   EXPECT_EQ(*chain.front().receive(), links);
 }
 
-TEST(ChannelScenario, AWhisperGoesThroughAHundredThreads) {
+TEST(ChannelScenario, AnItemPassesThroughAHundredThreads) {
   constexpr std::size_t links = 100;
   std::deque<channel<std::size_t>> chain(links + 1);
   std::vector<std::jthread> threads;
@@ -71,7 +71,7 @@ TEST(ChannelScenario, AWhisperGoesThroughAHundredThreads) {
   EXPECT_EQ(*chain.front().receive(), links);
 }
 
-TEST(ChannelScenario, AWhisperGoesThroughThreadsAndCoroutinesInTurn) {
+TEST(ChannelScenario, AnItemPassesThroughThreadsAndCoroutinesInTurn) {
   constexpr std::size_t links = 60;
   std::deque<channel<std::size_t>> chain(links + 1);
   std::vector<std::jthread> threads;
@@ -99,7 +99,7 @@ TEST(ChannelScenario, AWhisperGoesThroughThreadsAndCoroutinesInTurn) {
   EXPECT_EQ(chain.front().receive().status(), status::closed);
 }
 
-// ---- prime sieve: a chain that grows by one filter for every prime that comes out
+// ---- prime sieve: a chain that grows by one filter for every prime
 
 TEST(ChannelScenario, CoroutinesSieveTheFirstFourHundredPrimes) {
   std::stop_source stop;
@@ -159,7 +159,7 @@ TEST(ChannelScenario, ThreadsSieveTheFirstForty) {
   EXPECT_EQ(primes.back(), 173);
 }
 
-// ---- power series: a series is a channel of coefficients, made on demand
+// ---- power series: a series is a channel of coefficients, computed on demand
 
 struct fraction {
   std::int64_t over = 0;
@@ -179,13 +179,13 @@ struct fraction {
   friend bool operator==(const fraction&, const fraction&) = default;
 };
 
-// The workshop owns the channels and ends, by its stop, every coroutine that works on them.
+// Owns the channels; its stop source ends every coroutine that uses them.
 class series_workshop {
  public:
   using series = receive_only<fraction>;
   ~series_workshop() { stop_.request_stop(); }
 
-  // Both copies in step with whoever asks first: neither reader has to wait for the other's turn.
+  // Each copy is sent as soon as its reader receives: neither reader waits for the other.
   std::array<series, 2> split(series in) {
     auto& a = pipe();
     auto& b = pipe();
@@ -212,7 +212,7 @@ class series_workshop {
     run_product(a, b, out);
     return out.receiver();
   }
-  // A series that is defined in terms of itself: first its place, then its source.
+  // For a series that is defined in terms of itself: creates its channel; `feed` sets its source.
   channel<fraction>& pipe() { return pipes_.emplace_back(); }
   void feed(series in, send_only<fraction> out) { run_scaled({1, 1}, in, out); }
 
@@ -249,7 +249,7 @@ class series_workshop {
       if (!sent) co_return;
     }
   }
-  // Takes the two coefficients in whichever order they come.
+  // Receives the two coefficients in any order.
   detached run_sum(series a, series b, send_only<fraction> out) {
     for (;;) {
       fraction total;
@@ -316,7 +316,7 @@ TEST(ChannelScenario, ThePowerSeriesOfSineAndCosineFeedEachOther) {
 
 // ---- patterns
 
-TEST(ChannelScenario, AMergeSwitchesOffEachSourceAsItEnds) {
+TEST(ChannelScenario, AMergeDisablesEachSourceThatEnds) {
   channel<int> a;
   channel<int> b(3);
   std::vector<std::jthread> sources;
@@ -353,7 +353,7 @@ TEST(ChannelScenario, AMergeSwitchesOffEachSourceAsItEnds) {
   EXPECT_EQ(next_b, 1700);
 }
 
-TEST(ChannelScenario, ARequestCarriesTheEndForItsAnswer) {
+TEST(ChannelScenario, ARequestCarriesTheChannelForItsReply) {
   struct request {
     int number = 0;
     send_only<int> answer;
@@ -372,10 +372,10 @@ TEST(ChannelScenario, ARequestCarriesTheEndForItsAnswer) {
   std::vector<std::jthread> clients;
   for (int c = 0; c < 4; ++c) {
     clients.emplace_back([&, c] {
-      channel<int> mine(static_cast<std::size_t>(c % 2));
+      channel<int> replies(static_cast<std::size_t>(c % 2));
       for (int i = 0; i < 200; ++i) {
-        EXPECT_TRUE(requests.send({c * 1000 + i, mine}));
-        EXPECT_EQ(*mine.receive(), (c * 1000 + i) * (c * 1000 + i));
+        EXPECT_TRUE(requests.send({c * 1000 + i, replies}));
+        EXPECT_EQ(*replies.receive(), (c * 1000 + i) * (c * 1000 + i));
       }
     });
   }
@@ -383,7 +383,7 @@ TEST(ChannelScenario, ARequestCarriesTheEndForItsAnswer) {
   quit.close();
 }
 
-TEST(ChannelScenario, ABufferOfTokensBoundsHowManyWork) {
+TEST(ChannelScenario, ABufferOfTokensBoundsConcurrency) {
   channel<int> tokens(3);
   std::atomic<int> working{0};
   std::atomic<int> most{0};
@@ -452,14 +452,14 @@ TEST(ChannelScenario, RandomBitsComeFromASelectOfTwoSendsOnOneChannel) {
         EXPECT_TRUE(s);
       }
     };
-    send();  // without a buffer it waits in line with both bits every time
+    send();  // without a buffer it waits with both bits every time
     for (int i = 0; i < bits; ++i) ones += *c.receive();
     std::printf("capacity %zu: %d ones of %d\n", capacity, ones, bits);
-    EXPECT_NEAR(ones, bits / 2, 6 * 32);  // six deviations
+    EXPECT_NEAR(ones, bits / 2, 6 * 32);  // six standard deviations
   }
 }
 
-TEST(ChannelScenario, TenThousandSelectsInTwoLinesAreServedInTurnAndLeaveThem) {
+TEST(ChannelScenario, TenThousandSelectsOnTwoChannelsAreServedInOrderAndUnlinked) {
   constexpr std::size_t many = 10'000;
   channel<std::size_t> wanted;
   channel<std::size_t> never;
@@ -485,19 +485,19 @@ TEST(ChannelScenario, TenThousandSelectsInTwoLinesAreServedInTurnAndLeaveThem) {
 
 struct drop_row {
   overflow policy;
-  std::vector<status> answers;  // to sending 1..5 into capacity 3
+  std::vector<status> answers;  // of sending 1..5 with capacity 3
   std::vector<int> inside;
   std::vector<int> dropped;
 };
 
 class ChannelOverflow : public ::testing::TestWithParam<drop_row> {};
 
-TEST_P(ChannelOverflow, TheSendNeverWaitsAndTheCallbackSeesWhatWasDropped) {
+TEST_P(ChannelOverflow, TheSendNeverWaitsAndTheCallbackGetsTheDroppedItems) {
   const drop_row& row = GetParam();
   for (const bool blocking_form : {true, false}) {
     std::vector<int> dropped;
     channel<int> c({.capacity = 3, .overflow = row.policy, .on_drop = [&](int&& item) {
-                      EXPECT_LE(c.size(), 3U);  // outside the lock: may look, may even send
+                      EXPECT_LE(c.size(), 3U);  // without the lock: may use the channel
                       dropped.push_back(item);
                     }});
     for (int i = 1; i <= 5; ++i) {
@@ -507,7 +507,7 @@ TEST_P(ChannelOverflow, TheSendNeverWaitsAndTheCallbackSeesWhatWasDropped) {
     EXPECT_EQ(c.stats().dropped, row.dropped.size());
     EXPECT_EQ(dropped, row.dropped);
     c.close();
-    EXPECT_EQ(c.send(6), status::closed);  // closed drops nothing
+    EXPECT_EQ(c.send(6), status::closed);  // a closed channel drops nothing
     std::vector<int> inside;
     for (int item : c) inside.push_back(item);
     EXPECT_EQ(inside, row.inside);
@@ -567,7 +567,7 @@ TEST(ChannelDrops, AwaitedSendsFollowThePolicyToo) {
   EXPECT_EQ(*c.receive(), 2);
 }
 
-TEST(ChannelDrops, ManySlowReadersSeeEveryItemThatWasNotCountedAsDropped) {
+TEST(ChannelDrops, ManySlowReadersGetEveryItemThatWasNotDropped) {
   for (const auto policy : {overflow::drop_newest, overflow::drop_oldest, overflow::latest}) {
     constexpr std::uint64_t items = 20'000;
     std::atomic<std::uint64_t> called{0};

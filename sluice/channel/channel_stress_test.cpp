@@ -1,4 +1,5 @@
-// Many threads and coroutines at once: nothing is lost, doubled or reordered, nobody is forgotten.
+// Many threads and coroutines at once: no item is lost, duplicated or reordered, and every waiter
+// is woken.
 
 #include <gtest/gtest.h>
 
@@ -48,9 +49,9 @@ constexpr auto ignore = [](auto&&) {};
 
 class ChannelStress : public ::testing::TestWithParam<std::size_t> {};
 
-// ---- the crowd
+// ---- random parties
 
-TEST_P(ChannelStress, ARandomCrowdLosesDoublesAndReordersNothing) {
+TEST_P(ChannelStress, RandomPartiesLoseDuplicateAndReorderNoItem) {
   constexpr std::size_t threads = 4;
   constexpr std::size_t coroutines = 6;
   constexpr int thread_moves = 2500;
@@ -124,33 +125,33 @@ void hand_over(std::size_t capacity, std::size_t makers, std::size_t takers, std
   std::deque<sent> senders;
   std::deque<arrivals> readers(takers);
   std::atomic<std::size_t> taking{takers};
-  const auto take = [&](arrivals& mine) -> detached {
+  const auto take = [&](arrivals& arrived) -> detached {
     for (;;) {
       auto got = co_await c.async_receive();
       if (!got) break;
-      mine.book(std::move(*got));
+      arrived.book(std::move(*got));
     }
     taking.fetch_sub(1);
   };
   {
     std::vector<std::jthread> taking_threads;
-    for (auto& mine : readers) {
+    for (auto& arrived : readers) {
       if (takers_await) {
-        take(mine);
+        take(arrived);
       } else {
         taking_threads.emplace_back([&] {
-          for (auto& got : c) mine.book(std::move(got));
+          for (auto& got : c) arrived.book(std::move(got));
           taking.fetch_sub(1);
         });
       }
     }
     std::vector<std::jthread> making;
     for (std::uint32_t m = 0; m < makers; ++m) {
-      sent& mine = senders.emplace_back(m, 1);
+      sent& sender = senders.emplace_back(m, 1);
       making.emplace_back([&] {
         for (std::uint64_t i = 0; i < each; ++i) {
-          EXPECT_EQ(c.send(mine.next(0)), status::ok);
-          mine.book(0);
+          EXPECT_EQ(c.send(sender.next(0)), status::ok);
+          sender.book(0);
         }
       });
     }
@@ -167,23 +168,23 @@ void hand_over(std::size_t capacity, std::size_t makers, std::size_t takers, std
   EXPECT_EQ(audit(sends, reads), "");
 }
 
-TEST_P(ChannelStress, OneMakerOneTaker) {
+TEST_P(ChannelStress, OneSenderOneReceiver) {
   hand_over(GetParam(), 1, 1, 20'000, false);
 }
-TEST_P(ChannelStress, OneMakerManyTakersShareEachItemOnce) {
+TEST_P(ChannelStress, OneSenderManyReceiversEachItemOnce) {
   hand_over(GetParam(), 1, 8, 20'000, false);
 }
-TEST_P(ChannelStress, ManyMakersManyTakers) {
+TEST_P(ChannelStress, ManySendersManyReceivers) {
   hand_over(GetParam(), 4, 4, 5'000, false);
 }
-TEST_P(ChannelStress, ManyMakersManyAwaitingTakers) {
+TEST_P(ChannelStress, ManySendersManyReceivingCoroutines) {
   hand_over(GetParam(), 4, 8, 5'000, true);
 }
 
 // ---- selects against selects
 
 TEST_P(ChannelStress, OneStreamOverFourChannelsNeverDeliversAnItemTwice) {
-  // A select that completed two of its cases would put the same number into two channels.
+  // A select that performed two of its cases would send the same number into two channels.
   constexpr int items = 20'000;
   std::deque<channel<int>> ways;
   for (int i = 0; i < 4; ++i) ways.emplace_back(GetParam());
@@ -214,8 +215,8 @@ TEST_P(ChannelStress, OneStreamOverFourChannelsNeverDeliversAnItemTwice) {
   EXPECT_EQ(std::count(times.begin(), times.end(), 1), items);
 }
 
-TEST_P(ChannelStress, TwoSelfishSelectsAlwaysFindEachOther) {
-  // Both offer to send and to receive on one channel; without a buffer neither may meet itself.
+TEST_P(ChannelStress, TwoSelectsThatSendAndReceiveAlwaysMeet) {
+  // Both send and receive on one channel; without a buffer neither may be its own partner.
   constexpr int rounds = 5'000;
   channel<int> c(GetParam());
   std::atomic<int> met_itself{0};
@@ -242,9 +243,10 @@ TEST_P(ChannelStress, TwoSelfishSelectsAlwaysFindEachOther) {
   }
 }
 
-TEST_P(ChannelStress, ARingOfTwoSidedSelectsDoesNotLock) {
-  // Everyone sends to the right and receives from the left in one select. As many must pass each
-  // way, so as long as a channel has traffic to come both of its neighbours wait there.
+TEST_P(ChannelStress, ARingOfTwoSidedSelectsDoesNotDeadlock) {
+  // Each party sends to the right and receives from the left in one select. All channels carry the
+  // same number of items, so both neighbours of a channel wait on it until its last item has
+  // passed.
   constexpr std::size_t size = 6;
   constexpr int rounds = 2'000;
   std::deque<channel<int>> ring;
@@ -298,16 +300,16 @@ TEST_P(ChannelStress, ARingOfTwoSidedSelectsDoesNotLock) {
 
 INSTANTIATE_TEST_SUITE_P(Capacities, ChannelStress, ::testing::Values(0, 1, 7, 1024));
 
-// ---- waiting for nothing
+// ---- waits on null cases
 
 TEST(SelectStress, AwaitedSelectsOfNullCasesEndByTheirLimitsOnAnyThread) {
-  // No lock is there to hold the clock's thread back from ending the wait while it is set up.
+  // Without a channel there is no lock that delays the clock's thread until the wait is set up.
   constexpr int waits = 5'000;
   const auto seed = sluice::testing::seed(sluice::testing::test_name());
   std::atomic<int> left{2};
   std::atomic<int> timed_out{0};
-  const auto wait = [&](std::uint64_t mine) -> detached {
-    sluice::random pick(mine);
+  const auto wait = [&](std::uint64_t own_seed) -> detached {
+    sluice::random pick(own_seed);
     for (int i = 0; i < waits; ++i) {
       const auto soon = sluice::deadline::after(std::chrono::microseconds(pick.below(20)));
       const auto s = co_await async_select({soon, {}}, on_receive(receive_only<int>(), ignore),
@@ -322,10 +324,10 @@ TEST(SelectStress, AwaitedSelectsOfNullCasesEndByTheirLimitsOnAnyThread) {
   EXPECT_EQ(timed_out, 2 * waits);
 }
 
-// ---- looking without waiting
+// ---- select without waiting
 
 TEST(SelectRace, OneOfTwoChannelsIsAlwaysReadySoTheDefaultIsNeverTaken) {
-  // A token moves to and fro: it is put into one channel before its twin leaves the other.
+  // A token moves between the channels: it is sent to one before its copy is taken from the other.
   constexpr int looks = 300'000;
   const auto seed = sluice::testing::seed(sluice::testing::test_name());
   std::deque<channel<int>> pair;
@@ -336,10 +338,10 @@ TEST(SelectRace, OneOfTwoChannelsIsAlwaysReadySoTheDefaultIsNeverTaken) {
   std::uint64_t moved = 0;
   std::jthread mover([&] {
     for (sluice::random pick(seed); !over; ++moved) {
-      auto& to = pair[pick.below(2)];
-      auto& from = &to == &pair[0] ? pair[1] : pair[0];
-      EXPECT_TRUE(to.send(1));
-      while (!from.try_receive() && !to.try_receive()) {  // unless the looker holds one
+      auto& target = pair[pick.below(2)];
+      auto& source = &target == &pair[0] ? pair[1] : pair[0];
+      EXPECT_TRUE(target.send(1));
+      while (!source.try_receive() && !target.try_receive()) {  // unless the select holds one
       }
     }
   });
@@ -389,7 +391,7 @@ TEST(SelectRace, AChannelThatClosesBeforeTheOtherIsDrainedLeavesNoGap) {
   EXPECT_EQ(missed, 0);
 }
 
-TEST(SelectRace, ATrySendNeverMissesAReceiverThatIsInLine) {
+TEST(SelectRace, ATrySendNeverMissesAWaitingReceiver) {
   constexpr int rounds = 5'000;
   channel<int> c;
   std::jthread receiver([&] {

@@ -54,7 +54,7 @@ class ChannelStates : public ::testing::TestWithParam<channel_state> {
   const status receive_answer = sluice::testing::receive_answer(GetParam());
 };
 
-TEST_P(ChannelStates, TryCallsAnswerAtOnce) {
+TEST_P(ChannelStates, TryCallsReturnAtOnce) {
   EXPECT_EQ(subject.in.try_send(9), send_answer);
   channel_in other(GetParam());
   const auto got = other.out.try_receive();
@@ -66,49 +66,48 @@ TEST_P(ChannelStates, TryCallsAnswerAtOnce) {
 
 TEST_P(ChannelStates, APassedDeadlineStillAllowsOneTry) {
   const auto before = subject.size();
-  EXPECT_EQ(subject.in.try_send_for(9, 0ms), waiting(send_answer, status::timed_out));
+  EXPECT_EQ(subject.in.send(9, 0ms), waiting(send_answer, status::timed_out));
   EXPECT_EQ(subject.size(), before + (send_answer == status::ok ? 1 : 0));
   channel_in other(GetParam());
-  EXPECT_EQ(other.out.try_receive_until(std::chrono::system_clock::now() - 1h).status(),
+  EXPECT_EQ(other.out.receive(std::chrono::system_clock::now() - 1h).status(),
             waiting(receive_answer, status::timed_out));
 }
 
-TEST_P(ChannelStates, NegativeAndEndlessTimeoutsAreOrdinaryOnes) {
-  EXPECT_EQ(subject.in.try_send_for(9, std::chrono::nanoseconds::min()),
+TEST_P(ChannelStates, NegativeAndInfiniteTimeoutsAreValid) {
+  EXPECT_EQ(subject.in.send(9, std::chrono::nanoseconds::min()),
             waiting(send_answer, status::timed_out));
   channel_in other(GetParam());
-  EXPECT_EQ(other.out.try_receive_for(-std::numeric_limits<double>::infinity() * 1s).status(),
+  EXPECT_EQ(other.out.receive(-std::numeric_limits<double>::infinity() * 1s).status(),
             waiting(receive_answer, status::timed_out));
-  // Too long to represent: never ends by itself, so something else must.
+  // Too long to represent: the wait never times out, so another event must end it.
   if (waiting(send_answer, status::stopped) != status::stopped) {
     channel_in third(GetParam());
-    EXPECT_EQ(third.in.try_send_for(9, std::chrono::hours::max()), send_answer);
+    EXPECT_EQ(third.in.send(9, std::chrono::hours::max()), send_answer);
     return;
   }
   std::stop_source stop;
   channel_in third(GetParam());
   std::jthread sender([&] {
-    EXPECT_EQ(third.in.try_send_for(9, std::chrono::hours::max(), stop.get_token()),
-              status::stopped);
+    EXPECT_EQ(third.in.send(9, {std::chrono::hours::max(), stop.get_token()}), status::stopped);
   });
   if (third.in) eventually([&] { return third.waiting() == 1; });
   stop.request_stop();
 }
 
-TEST_P(ChannelStates, AStopThatWasRequestedWinsOverReadiness) {
+TEST_P(ChannelStates, AnEarlierStopRequestWinsOverReadiness) {
   const auto before = subject.size();
   EXPECT_EQ(subject.in.send(9, already_stopped()), status::stopped);
-  EXPECT_EQ(subject.in.try_send_for(9, 1h, already_stopped()), status::stopped);
+  EXPECT_EQ(subject.in.send(9, {1h, already_stopped()}), status::stopped);
   EXPECT_EQ(subject.out.receive(already_stopped()).status(), status::stopped);
-  EXPECT_EQ(subject.out.try_receive_for(1h, already_stopped()).status(), status::stopped);
+  EXPECT_EQ(subject.out.receive({1h, already_stopped()}).status(), status::stopped);
   EXPECT_EQ(subject.size(), before);
 }
 
-TEST_P(ChannelStates, WhatCannotGoAheadParksUntilItsDeadline) {
+TEST_P(ChannelStates, ABlockedCallParksUntilItsDeadline) {
   manual_clock clock;
   std::jthread sender([&] {
     int item = 9;
-    EXPECT_EQ(subject.in.send_within(item, {deadline::after(1s, clock), {}}),
+    EXPECT_EQ(subject.in.send(std::move(item), {deadline::after(1s, clock), {}}),
               waiting(send_answer, status::timed_out));
   });
   if (send_answer == status::full) {
@@ -118,7 +117,7 @@ TEST_P(ChannelStates, WhatCannotGoAheadParksUntilItsDeadline) {
   sender.join();
   channel_in other(GetParam());
   std::jthread receiver([&] {
-    EXPECT_EQ(other.out.receive_within({deadline::after(1s, clock), {}}).status(),
+    EXPECT_EQ(other.out.receive({deadline::after(1s, clock), {}}).status(),
               waiting(receive_answer, status::timed_out));
   });
   if (receive_answer == status::empty) {
@@ -130,7 +129,7 @@ TEST_P(ChannelStates, WhatCannotGoAheadParksUntilItsDeadline) {
   EXPECT_EQ(clock.pending(), 0U);
 }
 
-TEST_P(ChannelStates, WhatCannotGoAheadWaitsUntilItIsStopped) {
+TEST_P(ChannelStates, ABlockedCallWaitsUntilItIsStopped) {
   std::stop_source stop;
   std::optional<status> sent;
   std::optional<status> received;
@@ -189,7 +188,7 @@ INSTANTIATE_TEST_SUITE_P(NotNull, AwaitedChannelStates,
 
 class ChannelCapacities : public ::testing::TestWithParam<std::size_t> {};
 
-TEST_P(ChannelCapacities, HoldsItsCapacityAndNoMoreFirstInFirstOut) {
+TEST_P(ChannelCapacities, HoldsExactlyItsCapacityFirstInFirstOut) {
   channel<int> c(GetParam());
   EXPECT_EQ(c.capacity(), GetParam());
   const int room = static_cast<int>(GetParam());
@@ -216,7 +215,7 @@ TEST_P(ChannelCapacities, OrderHoldsBetweenTwoThreads) {
   EXPECT_LE(c.stats().high_water, GetParam());
 }
 
-TEST_P(ChannelCapacities, WhatWasBufferedOutlivesTheCloseThenClosedForEver) {
+TEST_P(ChannelCapacities, BufferedItemsOutliveTheCloseThenClosedForEver) {
   channel<int> c(GetParam());
   const int room = static_cast<int>(GetParam());
   for (int i = 0; i < room; ++i) ASSERT_TRUE(c.try_send(i));
@@ -241,7 +240,7 @@ TEST_P(ChannelCapacities, CloseWakesEveryReceiverAndSender) {
     parties.emplace_back([&] { EXPECT_EQ(c.receive().status(), status::closed); });
     parties.emplace_back([&] {
       auto item = 5;
-      EXPECT_EQ(full->send_within(item, {}), status::closed);
+      EXPECT_EQ(full->send(std::move(item)), status::closed);
       EXPECT_EQ(item, 5);
     });
   }
@@ -266,13 +265,13 @@ INSTANTIATE_TEST_SUITE_P(Sizes, ChannelCapacities, ::testing::Values(0, 1, 2, 10
 
 TEST(Channel, SendReturnsOnlyOnceAReceiverHasTheItem) {
   channel<std::unique_ptr<int>> c;
-  bool returned = false;  // written and read on this thread's behalf only after the join
+  bool returned = false;  // read only after the join
   std::jthread sender([&] {
     EXPECT_EQ(c.send(std::make_unique<int>(42)), status::ok);
     returned = true;
   });
   eventually([&] { return c.waiting_to_send() == 1; });
-  EXPECT_EQ(c.size(), 0U);  // nothing is inside: the sender still has it
+  EXPECT_EQ(c.size(), 0U);  // the buffer is empty: the sender still has the item
   const auto got = c.receive();
   EXPECT_EQ(**got, 42);
   sender.join();
@@ -292,7 +291,7 @@ TEST(Channel, TrySendMeetsAWaitingReceiverAndTryReceiveAWaitingSender) {
   EXPECT_EQ(c.try_receive().status(), status::empty);
 }
 
-TEST(Channel, WaitersOfAMeetingAreServedInOrderOfArrival) {
+TEST(Channel, WaitersOfARendezvousAreServedInOrderOfArrival) {
   channel<int> c;
   std::vector<std::jthread> senders;
   for (int i = 0; i < 5; ++i) {
@@ -315,7 +314,7 @@ TEST(Channel, AFailedSendLeavesTheItemWithTheCaller) {
   auto item = std::make_unique<int>(1);
   EXPECT_EQ(c.try_send(std::move(item)), status::full);
   EXPECT_EQ(c.send(std::move(item), already_stopped()), status::stopped);
-  EXPECT_EQ(c.try_send_for(std::move(item), 1us), status::timed_out);
+  EXPECT_EQ(c.send(std::move(item), 1us), status::timed_out);
   c.close();
   EXPECT_EQ(c.send(std::move(item)), status::closed);
   std::optional<status> awaited;
@@ -326,7 +325,7 @@ TEST(Channel, AFailedSendLeavesTheItemWithTheCaller) {
   EXPECT_EQ(*item, 1);
 }
 
-TEST(Channel, KeepsNoCopyOfWhatWasReceived) {
+TEST(Channel, KeepsNoCopyOfAReceivedItem) {
   auto counted = std::make_shared<int>(0);
   channel<std::shared_ptr<int>> c(2);
   ASSERT_TRUE(c.send(counted));
@@ -340,7 +339,7 @@ TEST(Channel, KeepsNoCopyOfWhatWasReceived) {
   EXPECT_EQ(counted.use_count(), 1);
 }
 
-TEST(Channel, CarriesItemsOfNoSizeAndOfManyBytes) {
+TEST(Channel, CarriesEmptyAndLargeItems) {
   struct nothing {};
   struct block {
     std::array<unsigned char, 70000> bytes;
@@ -360,7 +359,7 @@ TEST(Channel, CarriesItemsOfNoSizeAndOfManyBytes) {
   EXPECT_EQ(blocks.receive()->bytes.back(), 7);
 }
 
-TEST(Channel, BatchesCrossAMeetingOneByOneAndABufferTogether) {
+TEST(Channel, BatchesPassARendezvousOneByOneAndABufferTogether) {
   for (const std::size_t capacity : {std::size_t{0}, std::size_t{2}, std::size_t{100}}) {
     channel<int> c(capacity);
     std::jthread sender([&] {
@@ -381,14 +380,14 @@ TEST(Channel, BatchesCrossAMeetingOneByOneAndABufferTogether) {
 
 // ---- giving up
 
-TEST(Channel, AStoppedOrLateReceiverIsSkippedAndTheNextIsServed) {
+TEST(Channel, AStoppedOrTimedOutReceiverIsSkippedAndTheNextIsServed) {
   channel<int> c(1);
   manual_clock clock;
   std::stop_source stop;
-  std::vector<std::string> told;
+  std::vector<std::string> results;
   const auto receive = [&](std::string who, wait_limits limits) -> detached {
     auto got = co_await c.async_receive(limits);
-    told.push_back(who + (got ? std::to_string(*got) : std::string(to_string(got.status()))));
+    results.push_back(who + (got ? std::to_string(*got) : std::string(to_string(got.status()))));
   };
   receive("a:", {{}, stop.get_token()});
   receive("b:", {deadline::after(1s, clock), {}});
@@ -398,8 +397,8 @@ TEST(Channel, AStoppedOrLateReceiverIsSkippedAndTheNextIsServed) {
   clock.advance(1s);
   EXPECT_EQ(c.waiting_to_receive(), 1U);
   EXPECT_EQ(c.try_send(5), status::ok);
-  EXPECT_EQ(told, (std::vector<std::string>{"a:stopped", "b:timed out", "c:5"}));
-  EXPECT_FALSE(stop.request_stop());  // long after: changes nothing
+  EXPECT_EQ(results, (std::vector<std::string>{"a:stopped", "b:timed out", "c:5"}));
+  EXPECT_FALSE(stop.request_stop());  // after the end of the wait: changes nothing
   EXPECT_EQ(c.try_receive().status(), status::empty);
 }
 
@@ -411,9 +410,8 @@ TEST(Channel, AStoppedSenderIsSkippedAndTheNextIsServed) {
     }
     std::stop_source stop;
     int kept = 1;
-    std::jthread first([&] {
-      EXPECT_EQ(c.send_within(kept, {{}, stop.get_token()}), status::stopped);
-    });
+    std::jthread first(
+        [&] { EXPECT_EQ(c.send(std::move(kept), stop.get_token()), status::stopped); });
     eventually([&] { return c.waiting_to_send() == 1; });
     std::jthread second([&] { EXPECT_EQ(c.send(2), status::ok); });
     eventually([&] { return c.waiting_to_send() == 2; });
@@ -445,7 +443,7 @@ TEST(Channel, AStopAfterTheEndOfTheWaitChangesNothing) {
 
 // ---- coroutines
 
-TEST(Channel, ACoroutineResumesOnItsSinkWithWhatItWasHanded) {
+TEST(Channel, ACoroutineResumesOnItsSinkWithItsItem) {
   channel<int> c;
   manual_sink sink;
   std::vector<int> got;
@@ -460,7 +458,7 @@ TEST(Channel, ACoroutineResumesOnItsSinkWithWhatItWasHanded) {
   };
   receive(sink);
   EXPECT_EQ(c.try_send(1), status::ok);
-  EXPECT_EQ(c.waiting_to_receive(), 0U);  // served, though it has not run yet
+  EXPECT_EQ(c.waiting_to_receive(), 0U);  // served, although it has not run yet
   EXPECT_TRUE(got.empty());
   EXPECT_EQ(sink.run_all(), 1U);
   EXPECT_EQ(got, std::vector<int>{1});
@@ -526,7 +524,7 @@ concept closes = requires(End e) {
 static_assert(sends<channel<int>> && receives<channel<int>> && closes<channel<int>>);
 static_assert(sends<send_only<int>> && !receives<send_only<int>> && closes<send_only<int>>);
 static_assert(!sends<receive_only<int>> && receives<receive_only<int>>);
-static_assert(!closes<receive_only<int>>, "only a sender knows that there is no more");
+static_assert(!closes<receive_only<int>>, "only a sender can close");
 static_assert(std::convertible_to<channel<int>&, send_only<int>>);
 static_assert(std::convertible_to<channel<int>&, receive_only<int>>);
 static_assert(!std::convertible_to<send_only<int>, receive_only<int>>);
@@ -534,7 +532,7 @@ static_assert(!std::convertible_to<receive_only<int>, send_only<int>>);
 static_assert(!std::convertible_to<channel<int>&, send_only<long>>);
 static_assert(!std::copyable<channel<int>> && !std::movable<channel<int>>);
 
-TEST(Channel, ViewsLookAtOneChannelAndCompareByIt) {
+TEST(Channel, ViewsOfOneChannelCompareEqual) {
   channel<int> a(1);
   channel<int> b(1);
   send_only<int> in = a;
@@ -576,7 +574,7 @@ TEST_F(ChannelDeathTest, DestructionWithAWaitingSenderNamesTheChannel) {
   EXPECT_DEATH(
       {
         std::optional<channel<int>> c(std::in_place, channel<int>::options{.name = "orders"});
-        channel<int>& orders = *c;  // c itself belongs to this thread
+        channel<int>& orders = *c;  // c itself may be used on this thread only
         std::jthread sender([&] { (void)orders.send(1); });
         eventually([&] { return orders.waiting_to_send() == 1; });
         c.reset();
@@ -584,12 +582,12 @@ TEST_F(ChannelDeathTest, DestructionWithAWaitingSenderNamesTheChannel) {
       "sluice::channel.*orders.*no producers waiting");
 }
 
-TEST_F(ChannelDeathTest, AWaitOnANullEndThatCouldNeverEndIsRefused) {
+TEST_F(ChannelDeathTest, AWaitOnANullEndWithoutLimitsIsABrokenContract) {
   const char* const expected = "a deadline or a stop_token for a wait on a null channel";
   EXPECT_DEATH((void)send_only<int>{}.send(1), expected);
   EXPECT_DEATH((void)receive_only<int>{}.receive(), expected);
   EXPECT_DEATH((void)receive_only<int>{}.receive(std::stop_token{}), expected);
-  EXPECT_DEATH((void)receive_only<int>{}.try_receive_for(std::chrono::hours::max()), expected);
+  EXPECT_DEATH((void)receive_only<int>{}.receive(std::chrono::hours::max()), expected);
   EXPECT_DEATH(for (int i : receive_only<int>{})(void) i, expected);
 }
 
@@ -600,11 +598,11 @@ TEST_F(ChannelDeathTest, BatchesAndAwaitsNeedAChannel) {
   EXPECT_DEATH((void)receive_only<int>{}.receive_some(1), "a channel to receive from");
 }
 
-TEST_F(ChannelDeathTest, AMeetingCannotDropAndABatchOfNothingCannotBeAskedFor) {
+TEST_F(ChannelDeathTest, ARendezvousThatDropsAndABatchOfZeroItemsAreBrokenContracts) {
   EXPECT_DEATH(channel<int>({.capacity = 0, .overflow = overflow::latest, .name = "gauge"}),
                "gauge.*a capacity of at least 1 for a policy that drops");
   channel<int> c({.capacity = 1, .name = "gauge"});
-  EXPECT_DEATH((void)c.receive_some(0), "gauge.*at least one item");
+  EXPECT_DEATH((void)c.receive_some(0), "gauge.*max > 0");
 }
 
 }  // namespace

@@ -1,19 +1,19 @@
 #pragma once
 
-// The receiving end of a channel: what to give to code that must only receive.
+// The receiving end of a channel, for code that must only receive.
 //
-// A small copyable view; the channel must outlive it. Default-constructed it is null and never
-// ready: handy in a select, where a case is switched off by making its end null. Compares equal
-// when both look at the same channel. It cannot close: only senders know when there is no more.
+// A small copyable view; the channel must outlive it. A default-constructed one is null and never
+// ready: a null end disables a case of a select. Two ends of the same channel compare equal. It has
+// no `close`: only a sender knows which item is the last.
 //
 //     void consume(sluice::receive_only<frame> in) { for (auto& f : in) show(f); }
 
-#include "sluice/channel/channel_calls.hpp"
+#include "sluice/channel/detail/channel_calls.hpp"
 
 namespace sluice {
 
 template <class T>
-class receive_only : public receive_calls<receive_only<T>, T> {
+class receive_only : public detail::channel_receives<receive_only<T>, T> {
  public:
   using value_type = T;
 

@@ -9,7 +9,7 @@
 
 namespace sluice {
 
-// Visits the cases in random order, drawn one by one: most selects stop at the first.
+// Visits the cases in random order, drawn one by one, because most selects stop at the first.
 class select_op::random_order {
  public:
   explicit random_order(std::size_t count) : count_(count) {
@@ -46,43 +46,43 @@ bool select_op::spins_linked() const noexcept {
 }
 
 spin_budget& select_op::spin() noexcept {
-  thread_local spin_budget mine;  // a select has no object of its own to remember by
-  return mine;
+  thread_local spin_budget budget;  // a select has no lasting object that could keep one
+  return budget;
 }
 
-// One that is in use this very moment is passed over at first: to wait for it costs more than to
-// serve another that is ready.
-auto select_op::attempt_case(std::size_t index, bool wait_for_lock) -> looked {
+// The first pass skips a channel whose lock is taken: waiting for the lock costs more than serving
+// another ready case.
+auto select_op::attempt_case(std::size_t index, bool wait_for_lock) -> attempted {
   auto& candidate = *cases_[index];
-  if (candidate.lock() == nullptr || !candidate.hint()) return looked::in_vain;
+  if (candidate.lock() == nullptr || !candidate.hint()) return attempted::not_ready;
   wake_batch wakes;
   std::unique_lock hold(*candidate.lock(), std::defer_lock);
   if (wait_for_lock) {
     hold.lock();
   } else if (!hold.try_lock()) {
-    return looked::away;
+    return attempted::lock_busy;
   }
-  if (!candidate.attempt(wakes)) return looked::in_vain;
+  if (!candidate.attempt(wakes)) return attempted::not_ready;
   chosen_ = index;
-  return looked::well;
+  return attempted::taken;
 }
 
 bool select_op::attempt() {
   if (cases_.empty()) return false;
-  if (watch::is_on()) [[unlikely]] note_uses();
-  // The first draw is enough when most are ready; the order for the rest is drawn only if not.
-  // Every ready case is as likely as any other in both steps, so also in all.
+  if (wait_report::is_on()) [[unlikely]] note_uses();
+  // One draw suffices when most cases are ready; the order of the rest is drawn only if not. In
+  // both steps every ready case is equally likely, so it is in both together.
   const auto first = thread_random().below(static_cast<std::uint32_t>(cases_.size()));
-  if (attempt_case(first, false) == looked::well) return true;
+  if (attempt_case(first, false) == attempted::taken) return true;
   random_order order(cases_.size());
   bool in_use = false;
   for (std::size_t step = 0; step < cases_.size(); ++step) {
     const auto found = attempt_case(order.next(step), false);
-    if (found == looked::well) return true;
-    in_use = in_use || found == looked::away;
+    if (found == attempted::taken) return true;
+    in_use = in_use || found == attempted::lock_busy;
   }
   for (std::size_t step = 0; in_use && step < cases_.size(); ++step) {
-    if (attempt_case(order.drawn(step), true) == looked::well) return true;
+    if (attempt_case(order.drawn(step), true) == attempted::taken) return true;
   }
   return false;
 }
@@ -94,7 +94,7 @@ void select_op::lock_all() {
     for (const auto* c : cases_) {
       if (c->lock() != nullptr) first()[lock_count_++] = c->lock();
     }
-    // One order for everybody, so that two selects never wait for each other's lock.
+    // The same order in every select, so that two selects never wait for each other's lock.
     std::sort(first(), first() + lock_count_, std::less<>());
     lock_count_ = static_cast<std::size_t>(std::unique(first(), first() + lock_count_) - first());
   }
@@ -102,8 +102,8 @@ void select_op::lock_all() {
 }
 
 void select_op::unlock_all() {
-  // Once committed, the whole select may be over and gone as soon as the last of these is
-  // released, but not before: it must take every one of them to leave the lines.
+  // After a commit the select may be destroyed once the last of these locks is released, but not
+  // before: leaving the lists takes all of them.
   spin_lock** const first = many_locks_.empty() ? few_locks_.data() : many_locks_.data();
   for (auto left = lock_count_; left > 0; --left) first[left - 1]->unlock();
 }
@@ -119,10 +119,10 @@ bool select_op::attempt_locked(random_order& order, wake_batch& wakes) {
   return false;
 }
 
-bool select_op::attempt_at_one_moment() {
+bool select_op::attempt_atomic() {
   if (attempt()) return true;
-  // One channel looks at one moment already. With more, an item may have moved from a case not
-  // yet looked at to one that was: only with all locks held does "none is ready" hold for all.
+  // With one channel, attempt() was atomic. With more, an item may have moved from a case not yet
+  // tried to one already tried: "no case is ready" holds for all only under all locks.
   if (cases_.size() < 2) return false;
   wake_batch wakes;
   random_order order(cases_.size());
@@ -132,7 +132,7 @@ bool select_op::attempt_at_one_moment() {
   return done;
 }
 
-enlisted select_op::enlist(waiter& who) {
+enlisted select_op::enlist(waiter& waiting) {
   wake_batch wakes;
   random_order order(cases_.size());
   lock_all();
@@ -140,16 +140,16 @@ enlisted select_op::enlist(waiter& who) {
     unlock_all();
     return enlisted::finished;
   }
-  who_ = &who;
+  waiter_ = &waiting;
   if (lock_count_ == 0) {  // null cases only: no lock keeps this select in place once committed
-    return who.commit() ? enlisted::waiting : enlisted::ended;
+    return waiting.commit() ? enlisted::waiting : enlisted::ended;
   }
-  // In the order drawn: of two cases on the same channel either may be the one to be served.
+  // In the drawn order, so that of two cases on the same channel either may be served.
   for (std::size_t step = 0; step < cases_.size(); ++step) {
     auto& candidate = *cases_[order.drawn(step)];
-    if (candidate.lock() != nullptr) candidate.link(who);
+    if (candidate.lock() != nullptr) candidate.link(waiting);
   }
-  const bool waits = who.commit();
+  const bool waits = waiting.commit();
   if (!waits) {
     for (auto* c : cases_) {
       if (c->lock() != nullptr) c->leave(wakes);
@@ -160,7 +160,7 @@ enlisted select_op::enlist(waiter& who) {
 }
 
 bool select_op::woken() {
-  const wait_node* const winner = who_->winner();
+  const wait_node* const winner = waiter_->winner();
   bool finished = false;
   for (std::size_t index = 0; index < cases_.size(); ++index) {
     auto& candidate = *cases_[index];
@@ -169,7 +169,7 @@ bool select_op::woken() {
     const std::lock_guard hold(*candidate.lock());
     if (candidate.place() != winner) {
       candidate.leave(wakes);
-    } else if (candidate.landed(wakes)) {
+    } else if (candidate.woken(wakes)) {
       chosen_ = index;
       finished = true;
     }
@@ -192,11 +192,11 @@ selected select_op::result(status ended) {
   return {status::ok, chosen_};
 }
 
-std::size_t select_op::about(watch::subject* out, std::size_t room) const noexcept {
+std::size_t select_op::wait_subject(wait_report::subject* out, std::size_t max) const noexcept {
   std::size_t count = 0;
   for (const auto* c : cases_) {
     if (c->lock() == nullptr) continue;
-    if (count < room) out[count] = c->about();
+    if (count < max) out[count] = c->wait_subject();
     ++count;
   }
   return count;
@@ -214,18 +214,18 @@ void select_op::check_can_end(const wait_limits& limits) const noexcept {
         limits.at);
 }
 
-selected select_within(const wait_limits& limits, std::span<select_case* const> cases) {
+selected select(const wait_limits& limits, std::span<select_case* const> cases) {
   select_op op(cases);
   op.check_can_end(limits);
-  if (!watch::is_on()) [[likely]] return block_on(op, limits);
-  wait_limits placed(limits);  // the cases leave no room for a place of the call
+  if (!wait_report::is_on()) [[likely]] return block_on(op, limits);
+  wait_limits placed(limits);  // variadic cases leave no place for a call_site argument
   placed.at = limits.at.called_from(__builtin_return_address(0));
   return block_on(op, placed);
 }
 
 selected try_select(std::span<select_case* const> cases) {
   select_op op(cases);
-  return op.result(op.attempt_at_one_moment() ? status::ok : status::empty);
+  return op.result(op.attempt_atomic() ? status::ok : status::empty);
 }
 
 }  // namespace sluice

@@ -1,19 +1,19 @@
 #pragma once
 
-// The sending end of a channel: what to give to code that must only send.
+// The sending end of a channel, for code that must only send.
 //
-// A small copyable view; the channel must outlive it. Default-constructed it is null and never
-// ready: handy in a select, where a case is switched off by making its end null. Compares equal
-// when both look at the same channel. Guarantees and costs are the channel's.
+// A small copyable view; the channel must outlive it. A default-constructed one is null and never
+// ready: a null end disables a case of a select. Two ends of the same channel compare equal.
+// Guarantees and costs: channel.hpp.
 //
 //     void produce(sluice::send_only<frame> out);   // cannot receive: that does not compile
 
-#include "sluice/channel/channel_calls.hpp"
+#include "sluice/channel/detail/channel_calls.hpp"
 
 namespace sluice {
 
 template <class T>
-class send_only : public send_calls<send_only<T>, T> {
+class send_only : public detail::channel_sends<send_only<T>, T> {
  public:
   using value_type = T;
 

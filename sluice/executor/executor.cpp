@@ -4,14 +4,14 @@
 #include <new>
 #include <string>
 
-#include "sluice/base/callback.hpp"
+#include "sluice/base/detail/callback.hpp"
 
 namespace sluice {
 namespace {
 
 constinit thread_local executor* this_executor = nullptr;
 
-// A submission to an executor that has no queue of its own for them.
+// A submission to an executor without a queue of submissions.
 class posted_submission final : public work {
  public:
   posted_submission(submission&& f, executor& on) : f_(std::move(f)), on_(on) {}
@@ -51,7 +51,7 @@ void executor::report_error(const std::exception_ptr& error) noexcept {
 }
 
 detail::error_route_ref executor::errors() noexcept {
-  // acquire: pairs with the release of the thread that made it.
+  // acquire: pairs with the release (acq_rel) of the thread that created it, below.
   auto* known = errors_.load(acquire);
   if (known == nullptr) {
     detail::error_route* made = nullptr;
@@ -76,13 +76,13 @@ void executor::end(const char* type) noexcept {
                                  " (an executor must outlive its users)";
     check_named(false, type, std::string(name()).c_str(), expected.c_str());
   }
-  if (glance(errors_) == nullptr) return;
-  // acquire: pairs with the release of the thread that made it.
+  if (load_untracked(errors_) == nullptr) return;
+  // acquire: pairs with the release of the thread that created it, in `errors`.
   errors_.exchange(nullptr, acquire)->close();
 }
 
 void report_to_stderr(std::string_view executor_name, const std::exception_ptr& error) noexcept {
-  report_exception("a function submitted to executor", executor_name, error);
+  detail::report_exception("a function submitted to executor", executor_name, error);
 }
 
 }  // namespace sluice

@@ -1,38 +1,36 @@
 #pragma once
 
-// Runs work somewhere else, or later: the one interface that futures, coroutines, actors and
-// streams run on.
+// Runs functions on other threads or at a later time: the interface that futures, coroutines,
+// actors and streams run on.
 //
-// Take an `executor&` where the caller should decide which threads do the work. The executors of
-// the library: `thread_pool` (threads around one bounded queue), `work_stealing_pool` (fork-join
-// and many small pieces), `strand` (one at a time, on any executor), `inline_executor` (here, now),
-// `manual_executor` (when a test says so).
+// Use it: take an `executor&` where the caller should choose the threads. The library's executors
+// are `thread_pool` (threads around one bounded queue), `work_stealing_pool` (fork-join and many
+// small pieces), `strand` (one function at a time, on any executor), `inline_executor` (on the
+// submitting thread) and `manual_executor` (when a test calls it).
 //
-// Two kinds of work, never mixed:
-// - A **submission** is the user's function. It counts against the executor's bound; when that is
-//   reached the executor does what its policy says, and the submitter hears it: ok, full, dropped,
-//   closed (after shutdown), timed out, stopped. What was not accepted is still with the caller
-//   when it was handed in as an lvalue. An exception that leaves it is reported by the executor
-//   and ends nothing else.
+// Two kinds of work:
+// - A **submission** is a user's function. It counts against the executor's capacity; at capacity
+//   the overflow policy decides, and the submitter gets the result: ok, full, dropped, closed
+//   (after shutdown), timed_out, stopped. `submit(std::move(f))` moves from `f` only if it returns
+//   ok or dropped. An exception that leaves the function is reported by the executor and has no
+//   other effect.
 // - A **post** is a resumption or another step of work that was accepted before. It is always
-//   accepted, allocates nothing and never waits, or else work under way could not end. After an
-//   executor has ended, a post is run by the thread that makes it.
+//   accepted, allocates nothing and never waits; otherwise work in progress could not finish.
+//   After an executor has ended, the posting thread runs the post.
 //
 // An executor must outlive its users: spawned tasks, scopes, pending stages of futures, strands,
 // actor systems, and the like (docs/concepts/lifetimes.md). Its destructor runs all work inside,
-// then checks that: a remaining user is a broken contract, in every build, that names the executor.
+// then checks that; a remaining user is a broken contract in every build, reported by kind.
 //
-// Guarantees: any thread may call anything. What happened before a submit or post is seen by the
-// function. Whether order is kept is said by each executor.
+// Guarantees: any thread may call anything. A submit or post happens-before its function. Each
+// executor documents its order.
 // To write your own, override `post`; submissions are then allocated and posted, without a bound.
 //
 //     void handle(request r, executor& background) {
 //       if (auto s = background.try_submit([r] { index(r); }); !s) reply(503, to_string(s));
 //     }
 
-#include <chrono>
 #include <exception>
-#include <stop_token>
 #include <string_view>
 #include <utility>
 
@@ -50,38 +48,24 @@ class executor : public work_sink {
   executor(const executor&) = delete;
   executor& operator=(const executor&) = delete;
 
-  // Waits for room, as the policy says.
-  status submit(submission f) { return submit_within(f, {}); }
-  status submit(submission f, std::stop_token stop) { return submit_within(f, std::move(stop)); }
-  // Never waits.
-  status try_submit(submission f) { return try_submit_ref(f); }
-  template <class Rep, class Period>
-  status try_submit_for(submission f, std::chrono::duration<Rep, Period> wait,
-                        std::stop_token stop = {}) {
-    return submit_within(f, {deadline::after(wait), std::move(stop)});
-  }
-  template <class Clock, class Duration>
-  status try_submit_until(submission f, std::chrono::time_point<Clock, Duration> when,
-                          std::stop_token stop = {}) {
-    return submit_within(f, {deadline::at(when), std::move(stop)});
-  }
-  // The general forms. They move from `f` only when the answer is ok or dropped.
-  status submit_within(submission& f, const wait_limits& limits) { return accept(f, &limits); }
-  status try_submit_ref(submission& f) { return accept(f, nullptr); }
+  // Waits for capacity if the policy is `block`. Moves from `f` only if it returns ok or dropped.
+  status submit(submission&& f, const wait_limits& limits = {}) { return accept(f, &limits); }
+  // The same without waiting.
+  status try_submit(submission&& f) { return accept(f, nullptr); }
 
-  // For messages; empty when it has none.
+  // For messages. May be empty.
   virtual std::string_view name() const noexcept { return {}; }
 
-  // The executor whose work the calling thread is running, or null.
+  // Returns the executor whose work the calling thread is running, or null.
   static executor* current() noexcept;
 
-  // Reports an exception without an addressee. By default, writes to standard error.
+  // Reports an exception that no caller receives. By default, writes it to standard error.
   virtual void report_error(const std::exception_ptr& error) noexcept;
 
-  // For the library. Counts a user of this executor, from its construction to its end.
+  // For the library: count a user of this executor, from its construction to its end.
   void begin_use(executor_user kind) noexcept { users_.add(kind); }
   void end_use(executor_user kind) noexcept { users_.remove(kind); }
-  // For the library. The way to `report_error` for a caller that may outlive this executor.
+  // For the library: calls `report_error`, also for a caller that may outlive this executor.
   detail::error_route_ref errors() noexcept;
 
  protected:
@@ -89,14 +73,14 @@ class executor : public work_sink {
   explicit executor(spread users = spread::one_place) : users_(users) {}
   ~executor() { end("sluice::executor"); }
 
-  // Called by the destructor of a derived class when all work inside has run. Checks that no users
+  // Called by the destructor of a derived class after all work inside has run. Checks that no users
   // remain, and ends reports through `errors`.
   void end(const char* type) noexcept;
 
-  // Takes a submission, waiting for room within the limits (null: without waiting).
+  // Accepts a submission. Waits for capacity within the limits; null means without waiting.
   virtual status accept(submission& f, const wait_limits* limits);
 
-  // Marks the calling thread as running this executor's work, as long as it lives.
+  // While it exists, `current()` on the calling thread is this executor.
   class running {
    public:
     explicit running(executor& here) noexcept;
@@ -110,10 +94,10 @@ class executor : public work_sink {
 
  private:
   detail::executor_users users_;
-  atomic<detail::error_route*> errors_{nullptr};  // made when it is first asked for
+  atomic<detail::error_route*> errors_{nullptr};  // created by the first call of `errors`
 };
 
-// A user of an executor (null: of none), for as long as this lives.
+// Counts a user of an executor while this object exists. Null: counts nothing.
 class executor_use {
  public:
   executor_use(executor* of, executor_user kind) noexcept : of_(of), kind_(kind) {
@@ -130,8 +114,8 @@ class executor_use {
   const executor_user kind_;
 };
 
-// What an executor does with an exception that left a submission, when the user gave it nothing
-// else: says so on standard error, with the executor's name and what the exception says.
+// Writes an exception of a submission to standard error, with the executor's name. The default of
+// an executor without `on_error`.
 void report_to_stderr(std::string_view executor_name, const std::exception_ptr& error) noexcept;
 
 }  // namespace sluice

@@ -9,7 +9,7 @@ namespace sluice::testing::executor_conformance_test {
 struct inline_kind {
   static constexpr const char* name = "inline_executor";
   static constexpr std::size_t workers = 1;
-  static constexpr bool is_serial = false;  // every thread runs what it brings
+  static constexpr bool is_serial = false;  // every thread runs its own submissions
   static constexpr bool keeps_order = true;
   static constexpr bool is_bounded = false;
   explicit inline_kind(executor_setup&&) {}
@@ -21,7 +21,7 @@ struct inline_kind {
 struct manual_kind {
   static constexpr const char* name = "manual_executor";
   static constexpr std::size_t workers = 0;
-  static constexpr bool is_serial = true;  // as the tests step it from one thread
+  static constexpr bool is_serial = true;  // the tests step it from one thread
   static constexpr bool keeps_order = true;
   static constexpr bool is_bounded = true;
   explicit manual_kind(executor_setup&& s)

@@ -11,7 +11,7 @@
 namespace sluice::executor_test {
 namespace {
 
-// The least that makes an executor: it can be posted to. Runs when the test says so.
+// A minimal executor: it overrides only `post`. Runs work when the test calls it.
 class least final : public executor {
  public:
   void post(work& item) noexcept override { ready_.push_back(item); }
@@ -27,7 +27,7 @@ class least final : public executor {
   intrusive_list<work> ready_;
 };
 
-TEST(executor_test, OneThatOnlyOverridesPostTakesSubmissionsToo) {
+TEST(executor_test, AnExecutorThatOnlyOverridesPostTakesSubmissionsToo) {
   least ex;
   int ran = 0;
   EXPECT_EQ(ex.submit([&] { ++ran; }), status::ok);
@@ -37,17 +37,17 @@ TEST(executor_test, OneThatOnlyOverridesPostTakesSubmissionsToo) {
   EXPECT_EQ(ran, 11);
 }
 
-TEST(executor_test, ByDefaultAStopThatCameFirstLeavesTheFunctionWithTheCaller) {
+TEST(executor_test, ByDefaultAnEarlierStopLeavesTheFunctionWithTheCaller) {
   least ex;
   std::stop_source source;
   source.request_stop();
   submission f = [] {};
-  EXPECT_EQ(ex.submit_within(f, source.get_token()), status::stopped);
+  EXPECT_EQ(ex.submit(std::move(f), source.get_token()), status::stopped);
   EXPECT_TRUE(f);
   EXPECT_EQ(ex.run_all(), 0u);
 }
 
-TEST(executor_test, ByDefaultWhatAFunctionThrowsIsSaidOnStandardError) {
+TEST(executor_test, ByDefaultAnExceptionIsWrittenToStandardError) {
   least ex;
   ASSERT_TRUE(ex.submit([] { throw std::runtime_error("no ink"); }));
   ::testing::internal::CaptureStderr();

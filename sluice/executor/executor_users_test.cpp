@@ -29,14 +29,14 @@ struct executor_users_DeathTest : ::testing::Test {
   void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
 };
 
-// Ends an executor that a user has not given back.
+// Destroys an executor that still has a user.
 template <class Executor, class... Options>
 void end_early(executor_user kind, Options&&... options) {
   Executor on(std::forward<Options>(options)...);
   on.begin_use(kind);
 }
 
-TEST_F(executor_users_DeathTest, EveryExecutorNamesItselfAndWhatStillUsesIt) {
+TEST_F(executor_users_DeathTest, EveryExecutorNamesItselfAndItsRemainingUsers) {
   EXPECT_DEATH(end_early<thread_pool>(executor_user::task, thread_pool_options{.name = "io"}),
                "sluice::thread_pool \"io\": expected no users at its end, found 1 spawned task ");
   EXPECT_DEATH(end_early<work_stealing_pool>(executor_user::stage,
@@ -83,7 +83,7 @@ TEST_F(executor_users_DeathTest, AWorkerOfARouterThatOutlivesItsPoolIsNamed) {
         thread_pool pool({.core = 1, .name = "io"});
         workers.push_back(desk.join(pool, [](int) {}));
         workers.push_back(desk.join(pool, [](int) {}));
-        workers.push_back(desk.join());  // has a loop of its own
+        workers.push_back(desk.join());  // with its own loop
       },
       "sluice::thread_pool \"io\": .*found 2 router workers ");
 }
@@ -120,7 +120,7 @@ TEST(executor_users_test, UsersThatEndFirstAreFine) {
   worker.leave();
 }
 
-// A use is given back by another thread, at the same time as others count theirs.
+// A use ends on another thread, while other threads count theirs.
 TEST(executor_users_test, ManyThreadsCountAndGiveBack) {
   thread_pool pool(1);
   {

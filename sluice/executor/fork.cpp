@@ -7,21 +7,21 @@
 
 namespace sluice::detail {
 
-// The wait of a thread that is no worker of the pool.
+// The wait of a thread outside the pool.
 class fork_base::wait_op {
  public:
   explicit wait_op(fork_base& child) noexcept : child_(child) {}
 
   bool ready() const noexcept { return child_.is_done(); }
   bool attempt() const noexcept { return child_.is_done(); }
-  enlisted enlist(waiter& who) noexcept {
-    node_.who = &who;
-    const bool committed = who.commit();
+  enlisted enlist(waiter& waiting) noexcept {
+    node_.waiting = &waiting;
+    const bool committed = waiting.commit();
     check(committed, "sluice::fork", "a wait without limits");
     auto expected = pending;
     // release: the node; acquire: pairs with the exchange in finish.
-    const auto mine = reinterpret_cast<std::uintptr_t>(&node_);
-    return child_.state_.compare_exchange_strong(expected, mine, acq_rel, acquire)
+    const auto linked = reinterpret_cast<std::uintptr_t>(&node_);
+    return child_.state_.compare_exchange_strong(expected, linked, acq_rel, acquire)
                ? enlisted::waiting
                : enlisted::finished;
   }
@@ -29,35 +29,35 @@ class fork_base::wait_op {
   void retract() noexcept {}
   spin_budget& spin() noexcept { return child_.pool_.join_spin_; }
   void result(status) noexcept {}
-  watch::subject about() const noexcept { return child_.about(); }
+  wait_report::subject wait_subject() const noexcept { return child_.wait_subject(); }
 
  private:
   fork_base& child_;
   wait_node node_;
 };
 
-watch::subject fork_base::about() const noexcept {
+wait_report::subject fork_base::wait_subject() const noexcept {
   return {.object = this,
           .type = "sluice::fork",
           .wants = "join",
-          .by = watch::served_by::holders,
-          .whom = watch::party::executor(static_cast<const executor*>(&pool_))};
+          .by = wait_report::served_by::holders,
+          .target = wait_report::party::executor(static_cast<const executor*>(&pool_))};
 }
 
 void fork_base::running_here::begin() noexcept {
-  who_ = watch::party::current();
-  watch::took({.object = &child_,
+  runner_ = wait_report::party::current();
+  wait_report::took({.object = &child_,
                .type = "sluice::fork",
-               .how = watch::held_as::running,
-               .by = who_,
+               .mode = wait_report::held_as::running,
+               .by = runner_,
                .at = std::source_location(),
                .waited = false});
 }
 
 void fork_base::finish() noexcept {
-  // Before the exchange: after it, the child may be gone.
+  // Before the exchange: after it, the child may be destroyed.
   seam::parker* const sleeper = home_ != nullptr ? home_->sleeper : nullptr;
-  // acq_rel: the result for whoever joins; and the node of one that waits.
+  // release: publishes the result to the joining thread. acquire: reads the node of a waiter.
   const auto was = state_.exchange(done, acq_rel);
   if (was == pending) return;
   if (was == awaited) {
@@ -65,10 +65,10 @@ void fork_base::finish() noexcept {
     return;
   }
   auto& node = *reinterpret_cast<wait_node*>(was);
-  waiter& who = *node.who;
-  const bool claimed = who.try_claim(node);
+  waiter& waiting = *node.waiting;
+  const bool claimed = waiting.try_claim(node);
   check(claimed, "sluice::fork", "a wait without limits");
-  who.wake();
+  waiting.wake();
 }
 
 bool fork_base::announce_wait() noexcept {
@@ -87,7 +87,7 @@ bool fork_base::wait_outside(const call_site& at) {
   check(forker_ == seam::thread_number(), "sluice::fork",
         "a child to be joined by the thread that forked it", at);
   block_on(wait_op(*this), at);
-  watch::gone(this);  // another will be in its place
+  wait_report::destroyed(this);  // another child may get the same address
   return false;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
-// Lets another worker run a function while this one goes on, and gets its result: fork and join.
+// Fork and join: another worker of a pool may run a function while this one continues; `join`
+// returns the result.
 //
 //     long fib(int n) {
 //       if (n < 2) return n;
@@ -13,17 +14,16 @@
 //     const long result = fork(pool, [] { return fib(30); }).join();
 //
 // Guarantees: the function runs exactly once, on a worker of the pool, possibly on this thread
-// inside `join`. `join` gives its result or throws what it threw. While it waits for a child that
-// another worker has taken, it runs other work of the pool; only when there is none does it sleep.
-// A child that is destroyed unjoined is joined first; what it threw is then reported as for a
-// submission. The child stands on the stack, cannot be moved, and is joined by the thread that
-// forked it, once; all else is a broken contract.
-// A thread that is no worker of the pool may fork as well: its child goes to the pool by the lane
-// of posts, which has no bound and lets it in at any time, and its join sleeps (a pool whose
-// worker that thread is hears of it). After the pool has ended, the function runs at once.
-// When the worker's deque is full, the function runs at once.
-// Do not hold a lock over a join: what runs inside may want it, on this very thread.
-// Cost: no allocation. About 15 ns for a fork and a join when nobody has taken the child
+// inside `join`. `join` returns its result or rethrows its exception. While it waits for a child
+// that another worker has stolen, it runs other work of the pool; without work it sleeps.
+// A child that is destroyed unjoined is joined first; its exception is then reported as for a
+// submission. The child is a local variable, cannot be moved, and is joined once, by the thread
+// that forked it; anything else is a broken contract.
+// A thread outside the pool may fork as well: its child is posted to the pool, which has no bound,
+// and its join sleeps (if the thread is a worker of another pool, that pool may start a spare).
+// After the pool has ended, or if the worker's deque is full, the function runs immediately.
+// Do not hold a lock over a join: the work run inside may lock it on this very thread.
+// Cost: no allocation. About 15 ns for a fork and a join if no other worker has stolen the child
 // (./bench forkjoin). Joining in reverse order of forking is the fast way.
 
 #include <concepts>
@@ -48,14 +48,14 @@ class fork_base : public work {
   // acquire: pairs with the exchange in finish.
   bool is_done() const noexcept { return state_.load(acquire) == done; }
 
-  // For whoever watches: a join is a wait for who runs it, or else for a thread of the pool.
-  watch::subject about() const noexcept;
+  // For wait reports: a join waits for the thread that runs the child, or for the pool.
+  wait_report::subject wait_subject() const noexcept;
 
  protected:
   explicit fork_base(work_stealing_pool& pool) noexcept : pool_(pool) {}
   ~fork_base() = default;
 
-  // Last in the derived constructor: from here on it may be run.
+  // Called last in the derived constructor: from then on the child may run.
   void start() noexcept {
     steal_worker* const here = current_steal_worker();
     if (here != nullptr && &here->pool == &pool_) [[likely]] {
@@ -66,7 +66,8 @@ class fork_base : public work {
     }
   }
 
-  // True: nobody has taken it, and it is the caller's to run, directly. False: it has been run.
+  // Returns true if no worker has taken the child: the caller must run it. Otherwise waits until it
+  // has run and returns false.
   bool claim_or_wait(const call_site& at) {
     check(!joined_, "sluice::fork", "a child to be joined once", at);
     joined_ = true;
@@ -80,22 +81,22 @@ class fork_base : public work {
     return false;
   }
 
-  // While it lives, the calling thread is known to run it.
+  // For wait reports: while it exists, the calling thread runs the child.
   class running_here {
    public:
     explicit running_here(const fork_base& child) noexcept : child_(child) {
-      if (watch::is_on()) [[unlikely]] begin();
+      if (wait_report::is_on()) [[unlikely]] begin();
     }
     running_here(const running_here&) = delete;
     running_here& operator=(const running_here&) = delete;
     ~running_here() {
-      if (who_) [[unlikely]] watch::gave(&child_, who_);
+      if (runner_) [[unlikely]] wait_report::gave(&child_, runner_);
     }
 
    private:
     void begin() noexcept;
     const fork_base& child_;
-    watch::party who_{};
+    wait_report::party runner_{};
   };
 
   void finish() noexcept;
@@ -106,24 +107,25 @@ class fork_base : public work {
   friend class sluice::work_stealing_pool;
   class wait_op;
 
-  // Else the address of the wait_node of a thread that is no worker and waits.
+  // Values of state_; any other value is the address of the wait_node of a thread outside the pool
+  // that waits in join.
   static constexpr std::uintptr_t pending = 0;
   static constexpr std::uintptr_t done = 1;
-  static constexpr std::uintptr_t awaited = 2;  // its worker sleeps for it
+  static constexpr std::uintptr_t awaited = 2;  // the worker that forked it sleeps in join
 
   void start_outside() noexcept;
   void run_at_once() noexcept { run(); }
   bool wait_outside(const call_site& at);
-  bool announce_wait() noexcept;  // false: it is done
+  bool announce_wait() noexcept;  // returns false if the child is done
 
   work_stealing_pool& pool_;
-  steal_worker* home_ = nullptr;  // null: forked by a thread that is no worker
+  steal_worker* home_ = nullptr;  // null: forked by a thread outside the pool
   atomic<std::uintptr_t> state_{pending};
-  std::uint32_t forker_ = 0;  // the thread's number, when it is no worker
+  std::uint32_t forker_ = 0;  // the number of that thread
   bool joined_ = false;
 };
 
-// A place for a result that may be void or a reference.
+// Storage for a result, which may be void or a reference.
 template <class R>
 class fork_result {
  public:
@@ -181,7 +183,7 @@ class [[nodiscard("join it")]] forked final : private detail::fork_base {
  private:
   void run() noexcept override {
     {
-      const running_here told(*this);
+      const running_here reported(*this);
       try {
         result_.fill(f_);
       } catch (...) {
@@ -210,7 +212,7 @@ forked<std::decay_t<F>> fork(work_stealing_pool& pool, F&& f) {
   return forked<std::decay_t<F>>(pool, std::forward<F>(f));
 }
 
-// On the pool whose worker the calling thread is; on any other thread a broken contract.
+// Forks on the pool of the calling worker; a broken contract on any other thread.
 template <class F>
   requires std::is_invocable_v<std::decay_t<F>&>
 forked<std::decay_t<F>> fork(F&& f, call_site at = {}) {

@@ -57,7 +57,7 @@ TEST(ForkTest, ResultsMayBeVoidReferencesAndMoveOnly) {
   }).join();
 }
 
-TEST(ForkTest, JoinThrowsWhatTheChildThrew) {
+TEST(ForkTest, JoinRethrowsTheExceptionOfTheChild) {
   work_stealing_pool pool({.threads = 2});
   auto outside = fork(pool, []() -> int { throw std::runtime_error("outside"); });
   EXPECT_THROW(outside.join(), std::runtime_error);
@@ -94,7 +94,7 @@ TEST(ForkTest, AChildThatIsNotJoinedIsJoinedAtItsDestruction) {
     }
     EXPECT_EQ(ran, 2);
     {
-      auto child = fork([] { throw std::runtime_error("nobody asks"); });
+      auto child = fork([] { throw std::runtime_error("never read"); });
     }
     EXPECT_EQ(reported, 1);
   }).join();
@@ -130,7 +130,7 @@ TEST(ForkTest, AForkThatFindsTheDequeFullRunsAtOnce) {
   }).join();
 }
 
-TEST(ForkTest, AJoinHelpsWhileItsChildIsElsewhere) {
+TEST(ForkTest, AJoinHelpsWhileAnotherWorkerRunsItsChild) {
   work_stealing_pool pool({.threads = 2});
   event taken;
   event release;
@@ -144,7 +144,7 @@ TEST(ForkTest, AJoinHelpsWhileItsChildIsElsewhere) {
     child.join();
   });
   taken.wait();
-  // Both workers are held up: one in the child, the other in the join. The join runs this.
+  // Both workers are blocked: one in the child, the other in the join. The join runs this.
   ASSERT_TRUE(pool.submit([&] {
     helped_with = true;
     release.set();
@@ -153,16 +153,16 @@ TEST(ForkTest, AJoinHelpsWhileItsChildIsElsewhere) {
   EXPECT_TRUE(helped_with);
 }
 
-// Uses so much of the stack that a join this deep runs no more work of others.
+// Uses enough stack that a join this deep runs no other work.
 [[gnu::noinline]] int deep_in_the_stack(const std::function<int()>& call) {
   std::array<char, std::size_t{3} << 19> frame;
-  asm volatile("" : : "r"(frame.data()) : "memory");  // it is used, and so it is there
+  asm volatile("" : : "r"(frame.data()) : "memory");  // keeps the frame from being optimized away
   const int result = call();
   asm volatile("" : : "r"(frame.data()) : "memory");
   return result;
 }
 
-TEST(ForkTest, AJoinDeepInTheStackSleepsAndAnotherThreadRunsWhatIsLeft) {
+TEST(ForkTest, AJoinDeepInTheStackSleepsAndAnotherThreadRunsTheRest) {
   work_stealing_pool pool({.threads = 2});
   event taken;
   event release;
@@ -189,7 +189,7 @@ TEST(ForkTest, AJoinDeepInTheStackSleepsAndAnotherThreadRunsWhatIsLeft) {
   EXPECT_NE(releaser.load(), joiner.load());
 }
 
-TEST(ForkTest, AWorkerOfAnotherPoolMayForkAndItsPoolHearsThatItSleeps) {
+TEST(ForkTest, AWorkerOfAnotherPoolMayForkAndItsPoolIsNotifiedOfItsSleep) {
   work_stealing_pool one({.threads = 1, .name = "one"});
   work_stealing_pool other({.threads = 1, .name = "other"});
   // The only worker of each waits for the other pool: without spares this could not end.
@@ -242,7 +242,7 @@ TEST(ForkDeathTest, ForkingWithoutAPoolOnAThreadThatIsNoWorkerIsABrokenContract)
 }
 
 TEST(ForkStressTest, ManyTreesFromManyThreadsComeOutRight) {
-  sluice::testing::stress said;
+  sluice::testing::stress stress_run;
   for (const std::size_t threads : {1U, 2U, 4U}) {
     work_stealing_pool pool({.threads = threads, .deque_capacity = 16});
     std::vector<std::jthread> callers;
@@ -254,7 +254,7 @@ TEST(ForkStressTest, ManyTreesFromManyThreadsComeOutRight) {
       });
     }
     callers.clear();
-    said.did(pool.stats().forked);
+    stress_run.did(pool.stats().forked);
   }
 }
 
@@ -265,12 +265,12 @@ long random_tree(work_stealing_pool& pool, random& dice, int depth, std::atomic<
   const bool submits = dice.below(4) == 0;
   const bool in_order = dice.below(2) == 0;
   auto left = fork(pool, [&pool, seed, depth, &extra] {
-    random mine(seed);
-    return random_tree(pool, mine, depth - 1, extra);
+    random own(seed);
+    return random_tree(pool, own, depth - 1, extra);
   });
   auto right = fork(pool, [&pool, seed, depth, &extra] {
-    random mine(seed + 1);
-    return random_tree(pool, mine, depth - 1, extra);
+    random own(seed + 1);
+    return random_tree(pool, own, depth - 1, extra);
   });
   if (submits) {
     EXPECT_TRUE(pool.submit([&extra] { ++extra; }));
@@ -284,19 +284,19 @@ long random_tree(work_stealing_pool& pool, random& dice, int depth, std::atomic<
 }
 
 TEST(ForkStressTest, RandomTreesWithSubmissionsInBetweenLoseNothing) {
-  sluice::testing::stress said;
+  sluice::testing::stress stress_run;
   for (const std::size_t capacity : {2U, 8U, 4096U}) {
     std::atomic<long> extra{0};
     long expected_extra = 0;
     {
       work_stealing_pool pool({.threads = 4, .deque_capacity = capacity});
-      auto dice = said.generator(capacity);
+      auto dice = stress_run.generator(capacity);
       for (int round = 0; round < 40; ++round) {
         const long total =
             fork(pool, [&] { return random_tree(pool, dice, 8, extra); }).join();
         EXPECT_EQ(total % 1000, 256);
         expected_extra += total / 1000;
-        said.did(512);
+        stress_run.did(512);
       }
     }
     EXPECT_EQ(extra.load(), expected_extra);

@@ -1,14 +1,14 @@
 #pragma once
 
-// Runs work at once, on the thread that brings it: for callers that want no other thread, and as
-// the executor of a test that needs no concurrency.
+// Runs work immediately on the calling thread: for callers that want no other thread, and as the
+// executor of a test that needs no concurrency.
 //
-// Guarantees: `submit` returns when the function has ended, and says ok; what the function throws
-// is reported as every executor does. A post made while other work runs on this thread runs after
-// it, so a chain of posts needs no stack. It has no state, no bound and is never closed, so all of
-// them are alike: inside a post, `current()` is an inline executor that was posted to, if several
-// were, one of them.
-// Prefer `manual_executor` where a test must decide when things run.
+// Guarantees: `submit` returns ok after the function has returned; an exception of the function is
+// reported as by every executor. A post made while other work runs on this thread runs after that
+// work, so a chain of posts needs no stack. It has no state, no bound and is never closed. Inside a
+// post, `current()` is the inline executor that was posted to; if posts to several are pending on
+// this thread, it is one of them.
+// Prefer `manual_executor` where a test must decide when work runs.
 //
 //     inline_executor here;
 //     auto answer = async(here, [] { return 42; });
@@ -26,7 +26,7 @@ class inline_executor final : public executor {
   std::string_view name() const noexcept override { return "inline"; }
 
  private:
-  class turns;  // a thread's posts that wait for the work before them
+  class turns;  // the pending posts of a thread
   status accept(submission& f, const wait_limits* limits) override;
 };
 

@@ -46,7 +46,7 @@ std::size_t manual_executor::run_some(std::size_t max) {
 }
 
 status manual_executor::run_next(const wait_limits& limits) {
-  auto next = intake_.pop_within(limits);
+  auto next = intake_.pop(limits);
   if (!next) return next.status();
   run(*next);
   return status::ok;

@@ -1,15 +1,15 @@
 #pragma once
 
-// Runs work when it is told to, on the thread that tells it: a test steps through what would
-// otherwise happen by itself, and looks at every state in between.
+// Runs work when it is called to, on the calling thread: a test steps through work and checks every
+// state in between.
 //
 // Use it in tests, and to run work on a thread that has its own loop (a user interface, a game).
 //
-// Guarantees: any thread may submit, post and run; first come, first served, posts and submissions
-// in turn when both wait. `run_one` runs one, on this thread, and says whether there was any.
-// When full, as `overflow` says. After `close` submissions are refused and the rest can be run.
-// At its destruction posts that are left are run (somebody's coroutine waits for them);
-// submissions that are left are destroyed unrun.
+// Guarantees: any thread may submit, post and run. FIFO; posts and submissions alternate while both
+// wait. `run_one` runs one on this thread and returns false if there was none. When the queue is
+// full, `overflow` decides. After `close`, submissions are refused and the remaining work can
+// still be run. The destructor runs the remaining posts, because coroutines wait for them, and
+// destroys the remaining submissions without running them.
 //
 //     manual_executor later;
 //     auto f = async(later, [] { return 42; });
@@ -41,14 +41,14 @@ class manual_executor final : public queued_executor {
   void post(work& item) noexcept override;
 
   bool run_one();
-  // Runs until nothing is left, also what is added meanwhile. Returns how many.
+  // Runs until the queue is empty, including work added meanwhile. Returns the number run.
   std::size_t run_all();
-  // Runs at most so many.
+  // Runs at most `max`. Returns the number run.
   std::size_t run_some(std::size_t max);
-  // Waits for something to run, and runs it. closed: there will be nothing more.
+  // Waits for work and runs one piece. Returns closed if it is closed and empty.
   status run_next(const wait_limits& limits = {});
 
-  // Submissions and posts that could be run now.
+  // Submissions and posts in the queue.
   std::size_t pending() const noexcept { return intake_.pending(); }
 
  private:

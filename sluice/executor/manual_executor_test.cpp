@@ -18,7 +18,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST(manual_executor_test, RunsNothingUntilToldAndThenOnTheThreadThatTells) {
+TEST(manual_executor_test, RunsOnlyInsideACallAndOnTheCallingThread) {
   manual_executor later;
   std::thread::id where;
   std::jthread([&] {
@@ -32,7 +32,7 @@ TEST(manual_executor_test, RunsNothingUntilToldAndThenOnTheThreadThatTells) {
   EXPECT_EQ(later.name(), "manual");
 }
 
-TEST(manual_executor_test, RunSomeRunsAtMostSoMany) {
+TEST(manual_executor_test, RunSomeRunsAtMostMax) {
   manual_executor later;
   int ran = 0;
   for (int i = 0; i < 5; ++i) ASSERT_TRUE(later.submit([&] { ++ran; }));
@@ -43,7 +43,7 @@ TEST(manual_executor_test, RunSomeRunsAtMostSoMany) {
   EXPECT_EQ(later.run_some(100), 3u);
 }
 
-TEST(manual_executor_test, RunAllAlsoRunsWhatIsAddedMeanwhile) {
+TEST(manual_executor_test, RunAllAlsoRunsWorkAddedMeanwhile) {
   manual_executor later;
   int ran = 0;
   ASSERT_TRUE(later.submit([&] {
@@ -82,7 +82,7 @@ TEST(manual_executor_test, RunNextWaitsForSomethingToRun) {
   eventually([&] { return ran == 2; });
   later.close();
   loop.join();
-  EXPECT_EQ(*ended, status::closed) << "a loop ends when there will be nothing more";
+  EXPECT_EQ(*ended, status::closed) << "a loop ends once it is closed and empty";
 }
 
 TEST(manual_executor_test, RunNextEndsByItsLimits) {

@@ -1,22 +1,22 @@
 #pragma once
 
-// Does the same to many things at once, on a work_stealing_pool: a loop, a sum, a few functions
-// side by side.
+// Applies one operation to many elements, or runs a few functions, in parallel on a
+// work_stealing_pool: a loop, a sum, an invocation of several functions.
 //
-// Guarantees, for all of them: any thread may call, also a worker of the pool, nested as deep as
-// one likes; the call returns when nothing of it runs any more. Every element is visited exactly
-// once unless the call ends early. An exception ends it early: the first one is thrown to the
-// caller, and pieces that have not begun are skipped. So does a stop: the forms that take a
-// stop_token say `stopped` when anything was skipped for it; what had begun is finished.
-// A range that is empty, or whose last is before its first, is no work.
-// The range is halved until a piece has at most `grain` elements, which then run one after the
-// other on one thread. With no grain given, a loop has about eight pieces for each thread, and a
-// reduction 512 pieces, whatever the number of threads.
+// Guarantees, for all of them: any thread may call, also a worker of the pool, nested to any depth;
+// the call returns when none of its work runs any more. Every element is visited exactly once
+// unless the call ends early. An exception ends it early: the first one is rethrown to the caller,
+// and pieces that have not begun are skipped. So does a stop: the forms that take a stop_token
+// return `stopped` if a piece was skipped because of it; pieces that have begun are finished.
+// An empty range, or one whose last is before its first, is no work.
+// The range is halved until a piece has at most `grain` elements, which then run sequentially on
+// one thread. By default, a loop has about eight pieces per thread, and a reduction 512 pieces,
+// regardless of the number of threads.
 // `parallel_reduce` combines neighbours in their order, so `combine` need only be associative; the
 // same elements and grain give the same combinations on every machine, also of floating point
-// numbers. `init` stands once, at the left.
-// `parallel_invoke` may run its functions one after the other, in any order.
-// Cost: one fork and join a piece, no allocation (./bench forkjoin).
+// numbers. `init` is used once, on the left.
+// `parallel_invoke` may run its functions sequentially, in any order.
+// Cost: one fork and join per piece, no allocation (./bench forkjoin).
 //
 //     parallel_for(pool, 0, rows, [&](int row) { render(row); });
 //     parallel_for(pool, images, [](image& i) { shrink(i); }, {.grain = 1});
@@ -38,7 +38,7 @@
 namespace sluice {
 
 struct parallel_options {
-  std::size_t grain = 0;  // the most elements in one piece; 0: chosen
+  std::size_t grain = 0;  // the most elements in one piece; 0: the default
 };
 
 // body(i) for numbers, body(*i) for iterators.
@@ -51,8 +51,8 @@ status parallel_for(work_stealing_pool& pool, I first, I last, Body&& body, std:
   const auto grain =
       o.grain != 0 ? o.grain : std::max<std::size_t>(1, count / (8 * pool.threads()));
   detail::parallel_run run(pool, std::move(stop));
-  auto piece = [&](std::size_t from, std::size_t to) {
-    for (; from < to; ++from) std::invoke(body, detail::parallel_at(first, from));
+  auto piece = [&](std::size_t from, std::size_t end) {
+    for (; from < end; ++from) std::invoke(body, detail::parallel_at(first, from));
   };
   run.start([&] { detail::split(run, grain, 0, count, piece); });
   return run.finish();
@@ -63,8 +63,8 @@ void parallel_for(work_stealing_pool& pool, I first, I last, Body&& body,
   (void)parallel_for(pool, first, last, body, std::stop_token(), o);
 }
 
-// combine(...combine(combine(init, map(first)), map(first + 1))..., map(last - 1)), in some
-// grouping of neighbours. T is moved, and need not be copied.
+// Returns combine(...combine(combine(init, map(first)), map(first + 1))..., map(last - 1)), in some
+// grouping of neighbours. T is moved and need not be copyable.
 template <detail::parallel_index I, class T, class Map, class Combine>
 outcome<T> parallel_reduce(work_stealing_pool& pool, I first, I last, T init, Map&& map,
                            Combine&& combine, std::stop_token stop, parallel_options o = {}) {
@@ -73,9 +73,9 @@ outcome<T> parallel_reduce(work_stealing_pool& pool, I first, I last, T init, Ma
   if (count == 0) return init;
   const auto grain = o.grain != 0 ? o.grain : std::max<std::size_t>(1, count / 512);
   detail::parallel_run run(pool, std::move(stop));
-  auto piece = [&](std::size_t from, std::size_t to) {
+  auto piece = [&](std::size_t from, std::size_t end) {
     T sum = std::invoke(map, detail::parallel_at(first, from));
-    while (++from < to) {
+    while (++from < end) {
       sum = std::invoke(combine, std::move(sum),
                         std::invoke(map, detail::parallel_at(first, from)));
     }
@@ -83,7 +83,7 @@ outcome<T> parallel_reduce(work_stealing_pool& pool, I first, I last, T init, Ma
   };
   std::optional<T> all;
   run.start([&] { all = detail::split_reduce<T>(run, grain, 0, count, piece, combine); });
-  if (const auto how = run.finish(); !how) return how;
+  if (const auto ended = run.finish(); !ended) return ended;
   return std::invoke(combine, std::move(init), std::move(*all));
 }
 template <detail::parallel_index I, class T, class Map, class Combine>
@@ -92,7 +92,7 @@ T parallel_reduce(work_stealing_pool& pool, I first, I last, T init, Map&& map, 
   return *parallel_reduce(pool, first, last, std::move(init), map, combine, std::stop_token(), o);
 }
 
-// ---- the same over a whole range
+// ---- over a whole range
 
 template <std::ranges::random_access_range Range, class Body>
 void parallel_for(work_stealing_pool& pool, Range&& range, Body&& body, parallel_options o = {}) {
@@ -120,7 +120,7 @@ outcome<T> parallel_reduce(work_stealing_pool& pool, Range&& range, T init, Map&
                          combine, std::move(stop), o);
 }
 
-// ---- functions side by side
+// ---- several functions
 
 template <class... F>
   requires(sizeof...(F) > 0 && (std::is_invocable_v<F&> && ...))

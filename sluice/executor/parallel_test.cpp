@@ -109,7 +109,7 @@ TEST_P(ParallelTest, ForMayBeNested) {
   EXPECT_EQ(visits, 2000);
 }
 
-TEST_P(ParallelTest, AnExceptionReachesTheCallerWhenNothingRunsAnyMore) {
+TEST_P(ParallelTest, AnExceptionReachesTheCallerAfterAllPiecesHaveEnded) {
   std::atomic<int> inside{0};
   from_here_or_a_worker([&] {
     try {
@@ -125,12 +125,12 @@ TEST_P(ParallelTest, AnExceptionReachesTheCallerWhenNothingRunsAnyMore) {
     } catch (const std::runtime_error& e) {
       EXPECT_STREQ(e.what(), "the first index");
     }
-    EXPECT_EQ(inside, 0) << "something of it still runs";
+    EXPECT_EQ(inside, 0) << "a piece still runs";
   });
 }
 
-// One worker goes from left to right, so it is known what had begun.
-TEST(Parallel, WhatHadNotBegunWhenSomethingThrewIsSkipped) {
+// One worker visits from left to right, so the begun pieces are known.
+TEST(Parallel, PiecesThatHaveNotBegunAreSkippedAfterAnException) {
   work_stealing_pool one({.threads = 1});
   int begun = 0;
   EXPECT_THROW(parallel_for(
@@ -150,14 +150,14 @@ TEST_P(ParallelTest, OneOfManyExceptionsIsThrown) {
   });
 }
 
-TEST_P(ParallelTest, AStopSkipsTheRestAndSaysSo) {
+TEST_P(ParallelTest, AStopSkipsTheRestAndReturnsStopped) {
   from_here_or_a_worker([&] {
     std::stop_source source;
     std::atomic<int> visits{0};
     const auto visit = [&](int i) {
       ++visits;
       if (i == 0) source.request_stop();
-      // The others do not visit all the rest while the one with the first stands still.
+      // The other workers must not visit all the rest while the first element waits.
       eventually([&] { return source.stop_requested(); }, "the stop");
     };
     EXPECT_EQ(parallel_for(pool, 0, 100'000, visit, source.get_token(), {.grain = 1}),
@@ -166,7 +166,7 @@ TEST_P(ParallelTest, AStopSkipsTheRestAndSaysSo) {
     visits = 0;
     EXPECT_EQ(parallel_for(pool, 0, 10, visit, source.get_token()), status::stopped);
     EXPECT_EQ(parallel_for(pool, 0, 0, visit, source.get_token()), status::stopped);
-    EXPECT_EQ(visits, 0) << "a stop that was requested before wins";
+    EXPECT_EQ(visits, 0) << "an earlier stop wins";
     EXPECT_EQ(parallel_for(pool, 1, 10, visit, std::stop_source().get_token()), status::ok);
     EXPECT_EQ(visits, 9);
   });
@@ -189,7 +189,7 @@ TEST_P(ParallelTest, ReduceCombinesNeighboursInTheirOrder) {
   });
 }
 
-TEST_P(ParallelTest, ReduceGroupsTheSameWayWhateverTheNumberOfThreads) {
+TEST_P(ParallelTest, ReduceGroupsTheSameWayForAnyNumberOfThreads) {
   std::vector<double> values(10'000);
   random dice(42);
   for (auto& each : values) each = 1.0 / (1.0 + static_cast<double>(dice.below(1'000'000)));
@@ -205,7 +205,7 @@ TEST_P(ParallelTest, ReduceGroupsTheSameWayWhateverTheNumberOfThreads) {
   });
 }
 
-TEST_P(ParallelTest, ReduceMovesWhatCannotBeCopied) {
+TEST_P(ParallelTest, ReduceMovesMoveOnlyValues) {
   from_here_or_a_worker([&] {
     const auto total = parallel_reduce(
         pool, 1, 101, std::make_unique<int>(0), [](int i) { return std::make_unique<int>(i); },
@@ -256,7 +256,7 @@ TEST_P(ParallelTest, InvokeRunsAllOfThem) {
   EXPECT_EQ(bits, 63);
 }
 
-TEST_P(ParallelTest, InvokeThrowsWhatOneOfThemThrewWhenAllHaveEnded) {
+TEST_P(ParallelTest, InvokeRethrowsOneExceptionWhenAllHaveEnded) {
   from_here_or_a_worker([&] {
     std::atomic<int> ended{0};
     const auto one = [&] { ++ended; };
@@ -267,7 +267,7 @@ TEST_P(ParallelTest, InvokeThrowsWhatOneOfThemThrewWhenAllHaveEnded) {
   });
 }
 
-// ---- what it is for
+// ---- typical use
 
 void quicksort(work_stealing_pool& pool, std::vector<int>::iterator first,
                std::vector<int>::iterator last) {
@@ -283,34 +283,34 @@ void quicksort(work_stealing_pool& pool, std::vector<int>::iterator first,
 }
 
 TEST(ParallelStressTest, SortsAsTheStandardDoes) {
-  sluice::testing::stress said;
+  sluice::testing::stress stress_run;
   for (const std::size_t threads : {1U, 2U, 4U}) {
     work_stealing_pool pool({.threads = threads, .deque_capacity = 64});
-    auto dice = said.generator(threads);
+    auto dice = stress_run.generator(threads);
     std::vector<int> numbers(50'000);
     for (auto& each : numbers) each = static_cast<int>(dice.below(10'000));
     auto expected = numbers;
     std::sort(expected.begin(), expected.end());
     quicksort(pool, numbers.begin(), numbers.end());
     EXPECT_EQ(numbers, expected);
-    said.did(numbers.size());
+    stress_run.did(numbers.size());
   }
 }
 
 TEST(ParallelStressTest, ManyCallersShareOnePool) {
-  sluice::testing::stress said;
+  sluice::testing::stress stress_run;
   work_stealing_pool pool({.threads = 3});
   std::vector<std::jthread> callers;
   for (std::uint64_t who = 0; who < 4; ++who) {
     callers.emplace_back([&, who] {
-      auto dice = said.generator(who);
+      auto dice = stress_run.generator(who);
       for (int round = 0; round < 50; ++round) {
         const auto count = static_cast<int>(dice.below(2000));
         const auto sum = parallel_reduce(
             pool, 0, count, std::int64_t{0}, [](int i) { return std::int64_t{i}; }, std::plus<>(),
             {.grain = 1 + dice.below(50)});
         EXPECT_EQ(sum, std::int64_t{count} * (count - 1) / 2);
-        said.did(static_cast<std::uint64_t>(count));
+        stress_run.did(static_cast<std::uint64_t>(count));
       }
     });
   }

@@ -6,7 +6,7 @@
 namespace sluice::pool_options_test {
 namespace {
 
-TEST(PoolOptions, NameWhatAPoolWouldRefuse) {
+TEST(PoolOptions, NameOptionsThatAPoolRefuses) {
   EXPECT_EQ(thread_pool_options().problem(), nullptr);
   EXPECT_STREQ(thread_pool_options{.core = 0}.problem(), "at least one thread (core)");
   EXPECT_STREQ((thread_pool_options{.core = 2, .max = 1}).problem(), "max not to be below core");

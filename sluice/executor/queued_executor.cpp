@@ -1,6 +1,6 @@
 #include "sluice/executor/queued_executor.hpp"
 
-#include "sluice/base/callback.hpp"
+#include "sluice/base/detail/callback.hpp"
 
 namespace sluice {
 namespace {
@@ -29,20 +29,21 @@ std::function<void(submission&&)> queued_executor::guarded(
     std::function<void(submission&&)>&& on_drop) {
   if (!on_drop) return {};
   return [this, on_drop = std::move(on_drop)](submission&& dropped) {
-    call_back_or_report(on_error_, "on_drop of executor", name(), on_drop, std::move(dropped));
+    detail::call_back_or_report(on_error_, "on_drop of executor", name(), on_drop,
+                                std::move(dropped));
   };
 }
 
 status queued_executor::accept(submission& f, const wait_limits* limits) {
   check_named(static_cast<bool>(f), "sluice::executor", intake_.name().c_str(),
               "a function to run");
-  const status how = limits != nullptr ? intake_.push_within(f, *limits)
-                                       : intake_.try_push(std::move(f));
-  return settle(f, how);
+  const status pushed = limits != nullptr ? intake_.push(std::move(f), *limits)
+                                          : intake_.try_push(std::move(f));
+  return after_push(f, pushed);
 }
 
-status queued_executor::turned_away(submission& f, status how) {
-  return how == status::full && caller_runs_ ? run_by_caller(f) : how;
+status queued_executor::after_failed_push(submission& f, status pushed) {
+  return pushed == status::full && caller_runs_ ? run_by_caller(f) : pushed;
 }
 
 status queued_executor::run_by_caller(submission& f) {
@@ -52,8 +53,8 @@ status queued_executor::run_by_caller(submission& f) {
   ++nesting;
   {
     const running here(*this);
-    submission mine = std::move(f);
-    run_submission(mine);
+    submission taken = std::move(f);
+    run_submission(taken);
   }
   --nesting;
   return status::ok;
@@ -71,7 +72,7 @@ bool queued_executor::run_submission(submission& f) noexcept {
 }
 
 void queued_executor::report_error(const std::exception_ptr& error) noexcept {
-  report_to(on_error_, "a function submitted to executor", name(), error);
+  detail::report_to(on_error_, "a function submitted to executor", name(), error);
 }
 
 }  // namespace sluice

@@ -1,12 +1,13 @@
 #pragma once
 
-// An executor with a bounded queue of submissions: what thread_pool, work_stealing_pool, strand and
-// manual_executor share. It takes in; how and where things run is theirs.
+// An executor with a bounded queue of submissions: the base of thread_pool, work_stealing_pool,
+// strand and manual_executor. It accepts submissions; the derived class runs them.
 //
-// When full, as `overflow` says: block (the submitter waits, with deadline and stop, or awaits
-// `async_submit`), reject, drop_newest, drop_oldest, latest, caller_runs (the submitting thread
-// runs it before `submit` returns ok; an exception that leaves it is reported like any other; one
-// that submits in turn, and so on, is run by its caller to a depth of 64, and then hears `full`).
+// When the queue is full, `overflow` decides: block (the submitter waits, within its limits, or
+// awaits `async_submit`), reject, drop_newest, drop_oldest, latest, or caller_runs: the submitting
+// thread runs the function before `submit` returns ok, and an exception of it is reported like any
+// other. Functions that are run by their caller may submit in turn, to a depth of 64; beyond that
+// `submit` returns full.
 // An exception of `on_drop` goes to `on_error`. An exception of `on_error` goes to standard error,
 // together with its argument (docs/concepts/errors.md).
 
@@ -25,9 +26,9 @@ namespace sluice {
 
 class queued_executor : public executor {
  public:
-  // co_await gives a status. The function is lost if it is not ok. The executor must outlive the
-  // co_await, not only the function: the arrival is told when the coroutine has been resumed, and
-  // the function may have run before that.
+  // co_await returns a status; if it is not ok, the function is destroyed. The executor must
+  // outlive the co_await, not only the function: `arrived` is called after the coroutine has been
+  // resumed, and the function may have run before that.
   auto async_submit(submission f, wait_limits limits = {}) {
     return awaitable<submit_op>(std::move(limits), *this, std::move(f));
   }
@@ -37,11 +38,10 @@ class queued_executor : public executor {
   std::string_view name() const noexcept override { return intake_.name(); }
   std::size_t capacity() const noexcept { return intake_.capacity(); }
   std::size_t queued() const noexcept { return intake_.queued(); }  // submissions not yet begun
-  // How many wait for room right now.
+  // Submitters that wait for capacity now.
   std::size_t waiting_to_submit() const noexcept { return intake_.waiting_to_push(); }
 
-  // Stops intake: a later submit says closed. What is inside will still be run. False: it was
-  // closed already.
+  // A later submit returns closed; work inside still runs. Returns false if it was closed already.
   bool close() {
     const bool first = intake_.close();
     if (first) intake_closed();
@@ -49,7 +49,7 @@ class queued_executor : public executor {
   }
   bool is_closed() const noexcept { return intake_.is_closed(); }
 
-  // Calls `on_error`, if there is one.
+  // Calls `on_error` if set, else writes to standard error.
   void report_error(const std::exception_ptr& error) noexcept override;
 
  protected:
@@ -59,30 +59,30 @@ class queued_executor : public executor {
     std::string name{};
     std::function<void(submission&&)> on_drop{};
     std::function<void(std::exception_ptr)> on_error{};  // empty: report_to_stderr
-    spread users = spread::one_place;                    // pools: a line a thread
+    spread users = spread::one_place;                    // pools: one cache line per thread
   };
   using priority_order = detail::intake_store::by_priority::order;
-  // With an order, the most urgent first; else first come, first served.
+  // With an order, the most urgent submission first; else FIFO.
   queued_executor(const char* type, intake_options o, std::optional<priority_order> order = {});
   ~queued_executor() = default;
 
   status accept(submission& f, const wait_limits* limits) override;
 
-  // Called after a submission came in, by whoever brought it, without a lock.
+  // Called by the submitting thread after it added a submission, without a lock.
   virtual void arrived() noexcept {}
-  // Called after it was closed, by whoever closed it, without a lock.
+  // Called by the closing thread after the queue was closed, without a lock.
   virtual void intake_closed() noexcept {}
   // Called before a submission is run by its caller.
   virtual void ran_by_caller() noexcept {}
 
-  // Runs one, and reports what it throws. False: it threw.
+  // Runs a submission and reports its exception. Returns false if it threw.
   bool run_submission(submission& f) noexcept;
-  // How many threw.
+  // Submissions that threw.
   std::uint64_t failures() const noexcept { return failures_.load(relaxed); }
 
-  // Runs it on this thread, now, because there is no room: ok. A function that is run so may
-  // submit another one that finds no room, and so on: nested deeper than caller_nesting_max, it is
-  // `full` and stays with the caller.
+  // Runs a submission on this thread because the queue is full, and returns ok. The function may
+  // submit another that finds the queue full, and so on; nested deeper than caller_nesting_max, it
+  // returns full and does not move from `f`.
   status run_by_caller(submission& f);
 
   detail::intake intake_;
@@ -96,20 +96,21 @@ class queued_executor : public executor {
             "a function to run");
     }
     status result(status ended) {
-      return on_.settle(static_cast<submission&>(*this), push_op::result(ended));
+      return on_.after_push(static_cast<submission&>(*this), push_op::result(ended));
     }
 
    private:
     queued_executor& on_;
   };
 
-  // What is left to do when the queue has answered: tell of the arrival, or run it here.
-  status settle(submission& f, status how) {
-    if (!how) [[unlikely]] return turned_away(f, how);
+  // Called with the result of a push: notifies the derived class, or runs `f` here if the queue
+  // was full and the policy is caller_runs.
+  status after_push(submission& f, status pushed) {
+    if (!pushed) [[unlikely]] return after_failed_push(f, pushed);
     arrived();
-    return how;
+    return pushed;
   }
-  status turned_away(submission& f, status how);
+  status after_failed_push(submission& f, status pushed);
   std::function<void(submission&&)> guarded(std::function<void(submission&&)>&& on_drop);
 
   const std::function<void(std::exception_ptr)> on_error_;

@@ -1,5 +1,5 @@
-// What a queued executor tells its makers, and what it does with an error's own errors. How it
-// behaves for users is in the suite of every executor.
+// The hooks of queued_executor for derived classes, and errors of its callbacks. The suite of every
+// executor tests its behaviour for users.
 
 #include "sluice/executor/queued_executor.hpp"
 
@@ -37,43 +37,43 @@ class counting final : public queued_executor {
   void ran_by_caller() noexcept override { ++by_caller; }
 };
 
-testing::detached submit_async(counting* on, submission f, status& how) {
-  how = co_await on->async_submit(std::move(f));
+testing::detached submit_async(counting* on, submission f, status& result) {
+  result = co_await on->async_submit(std::move(f));
 }
 
-TEST(queued_executor_test, TellsOfEveryArrivalAndOfNothingThatWasTurnedAway) {
+TEST(queued_executor_test, ArrivedIsCalledForAcceptedSubmissionsOnly) {
   counting ex(2);
   EXPECT_EQ(ex.submit([] {}), status::ok);
   EXPECT_EQ(ex.arrivals, 1);
-  status how = status::empty;
-  submit_async(&ex, [] {}, how);
-  EXPECT_EQ(how, status::ok);
+  status result = status::empty;
+  submit_async(&ex, [] {}, result);
+  EXPECT_EQ(result, status::ok);
   EXPECT_EQ(ex.arrivals, 2);
   EXPECT_EQ(ex.submit([] {}), status::full);
-  submit_async(&ex, [] {}, how);
-  EXPECT_EQ(how, status::full);
+  submit_async(&ex, [] {}, result);
+  EXPECT_EQ(result, status::full);
   ex.close();
   EXPECT_EQ(ex.submit([] {}), status::closed);
-  submit_async(&ex, [] {}, how);
-  EXPECT_EQ(how, status::closed);
+  submit_async(&ex, [] {}, result);
+  EXPECT_EQ(result, status::closed);
   EXPECT_EQ(ex.arrivals, 2);
   while (ex.run_one()) {
   }
 }
 
-TEST(queued_executor_test, TellsWhenTheCallerHasToRunIt) {
+TEST(queued_executor_test, RanByCallerIsCalledWhenTheCallerRunsIt) {
   counting ex(1, overflow::caller_runs);
   ASSERT_TRUE(ex.submit([] {}));
   ASSERT_TRUE(ex.submit([] {}));
-  status how = status::empty;
-  submit_async(&ex, [] {}, how);
-  EXPECT_EQ(how, status::ok);
+  status result = status::empty;
+  submit_async(&ex, [] {}, result);
+  EXPECT_EQ(result, status::ok);
   EXPECT_EQ(ex.arrivals, 1);
   EXPECT_EQ(ex.by_caller, 2);
   EXPECT_TRUE(ex.run_one());
 }
 
-TEST(queued_executor_test, SaysWhetherAFunctionThrew) {
+TEST(queued_executor_test, RunSubmissionReturnsWhetherAFunctionThrew) {
   int errors = 0;
   counting ex(2, overflow::reject, [&](const std::exception_ptr&) { ++errors; });
   ASSERT_TRUE(ex.submit([] { throw 1; }));

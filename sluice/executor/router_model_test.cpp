@@ -1,5 +1,5 @@
 // Workers join and leave while items come in: every item is handled exactly once, and items of one
-// key in their order, whatever the rule. The seed is printed.
+// key in their order, under every rule. The seed is printed.
 
 #include <gtest/gtest.h>
 
@@ -38,12 +38,12 @@ router<item>::options options_for(routing rule, std::size_t capacity) {
   return o;
 }
 
-// ---- one thread, step by step, against a model that is nothing but queues
+// ---- one thread, step by step, against a model made of queues
 
-// What the model knows: which items are queued, in the order of each key, and who is at which.
+// The state of the model: the queued items, in the order of each key, and the item of each worker.
 class router_model : public ::testing::TestWithParam<routing> {};
 
-TEST_P(router_model, AgreesStepByStepAboutWhatIsQueuedAndInWhichOrder) {
+TEST_P(router_model, AgreesWithTheModelAfterEveryStep) {
   stress run;
   auto choose = run.generator(0);
   for (int round = 0; round < 40; ++round) {
@@ -57,16 +57,16 @@ TEST_P(router_model, AgreesStepByStepAboutWhatIsQueuedAndInWhichOrder) {
     std::map<std::uint32_t, std::uint32_t> pushed;
     std::size_t inside = 0;
     const auto begin_checked = [&](at_work& w, const item& got) {
-      auto& mine = queued[got.key];
+      auto& same_key = queued[got.key];
       if (GetParam() == routing::by_key) {
-        ASSERT_EQ(got.number, mine.front()) << "key " << got.key;
+        ASSERT_EQ(got.number, same_key.front()) << "key " << got.key;
         for (const auto& other : workers) {
           if (&other != &w && other.current.has_value()) {
             ASSERT_NE(other.current->key, got.key) << "two are at one key";
           }
         }
       }
-      ASSERT_EQ(std::erase(mine, got.number), 1u) << "begun twice, or never pushed";
+      ASSERT_EQ(std::erase(same_key, got.number), 1u) << "begun twice, or never pushed";
       w.current = got;
       --inside;
     };
@@ -88,10 +88,10 @@ TEST_P(router_model, AgreesStepByStepAboutWhatIsQueuedAndInWhichOrder) {
         case 4: {
           const auto key = choose.below(keys);
           const item next{key, pushed[key]};
-          const auto how = r.try_push(next);
-          ASSERT_TRUE(how || how == status::full);
-          ASSERT_TRUE(!how || !workers.empty());
-          if (how) {
+          const auto result = r.try_push(next);
+          ASSERT_TRUE(result || result == status::full);
+          ASSERT_TRUE(!result || !workers.empty());
+          if (result) {
             queued[key].push_back(pushed[key]++);
             ++inside;
           }
@@ -115,7 +115,7 @@ TEST_P(router_model, AgreesStepByStepAboutWhatIsQueuedAndInWhichOrder) {
       ASSERT_EQ(r.stats().queued, inside);
       run.did();
     }
-    // One is left, and is given all the rest.
+    // One worker is left and gets all remaining items.
     workers.clear();
     workers.push_back({std::make_unique<router<item>::worker>(r.join()), {}});
     r.close();
@@ -130,13 +130,13 @@ INSTANTIATE_TEST_SUITE_P(Rules, router_model, ::testing::ValuesIn(all_rules),
 
 // ---- threads
 
-// Handlers on a pool, loops on threads and pushing threads, while others come and go.
+// Handlers on a pool, loops on threads and pushing threads, while others join and leave.
 class router_stress : public ::testing::TestWithParam<routing> {
  protected:
   void handled(const item& i) {
     ++times[i.key][i.number];
     if (GetParam() == routing::by_key) {
-      // No two of a key at once, and in order.
+      // Never two items of a key at once, and in order.
       EXPECT_EQ(inside[i.key].fetch_add(1), 0);
       EXPECT_EQ(last[i.key].fetch_add(1), i.number) << "key " << i.key;
       inside[i.key].fetch_sub(1);
@@ -160,7 +160,7 @@ TEST_P(router_stress, EveryItemIsHandledOnceWhileWorkersJoinAndLeaveUnderLoad) {
     return r.join(pool, [this](item& i) { handled(i); });
   };
   {
-    auto steady = on_pool();  // somebody is always there
+    auto steady = on_pool();  // there is always one worker
     std::atomic<bool> over{false};
     std::vector<std::jthread> threads;
     for (std::uint32_t pusher = 0; pusher < 4; ++pusher) {
@@ -174,7 +174,7 @@ TEST_P(router_stress, EveryItemIsHandledOnceWhileWorkersJoinAndLeaveUnderLoad) {
                 while (!r.try_push(next)) std::this_thread::yield();
                 break;
               case 1:
-                while (!r.push_within(next, deadline::after(std::chrono::microseconds(200)))) {
+                while (!r.push(std::move(next), deadline::after(std::chrono::microseconds(200)))) {
                 }
                 break;
               default:
@@ -191,7 +191,7 @@ TEST_P(router_stress, EveryItemIsHandledOnceWhileWorkersJoinAndLeaveUnderLoad) {
         while (!over) {
           auto w = r.join();
           for (auto left = choose.below(40); left > 0; --left) {
-            auto got = w.try_next_for(std::chrono::microseconds(300));
+            auto got = w.next(std::chrono::microseconds(300));
             if (got) handled(*got);
           }
         }
@@ -218,7 +218,7 @@ TEST_P(router_stress, EveryItemIsHandledOnceWhileWorkersJoinAndLeaveUnderLoad) {
   EXPECT_EQ(r.stats().queued, 0u);
 }
 
-TEST_P(router_stress, StopUnderLoadHandsBackExactlyWhatWasNotHandled) {
+TEST_P(router_stress, StopUnderLoadReturnsExactlyTheUnhandledItems) {
   stress run;
   thread_pool pool(3);
   for (int round = 0; round < 20; ++round) {
@@ -237,9 +237,9 @@ TEST_P(router_stress, StopUnderLoadHandsBackExactlyWhatWasNotHandled) {
     for (std::uint32_t pusher = 0; pusher < 2; ++pusher) {
       threads.emplace_back([&, pusher] {
         for (std::uint32_t n = 0;; ++n) {
-          const auto how = r.push(item{pusher, n});
-          if (!how) {
-            EXPECT_EQ(how, status::closed);
+          const auto result = r.push(item{pusher, n});
+          if (!result) {
+            EXPECT_EQ(result, status::closed);
             return;
           }
           ++accepted;

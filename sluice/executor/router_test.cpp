@@ -28,7 +28,7 @@ namespace {
 using namespace std::chrono_literals;
 using numbers = router<int>;
 
-// The next items of a worker, as many as there are.
+// Takes all items of a worker.
 std::vector<int> all_of(numbers::worker& w) {
   std::vector<int> got;
   while (auto item = w.try_next()) got.push_back(*item);
@@ -44,10 +44,10 @@ numbers::options urgent(std::size_t capacity = 64, overflow full = overflow::blo
   return {.rule = routing::by_priority, .capacity = capacity, .overflow = full,
           .priority = priority_of};
 }
-void push_all(numbers& to, std::initializer_list<int> items) {
-  for (const int item : items) ASSERT_EQ(to.try_push(item), status::ok) << item;
+void push_all(numbers& target, std::initializer_list<int> items) {
+  for (const int item : items) ASSERT_EQ(target.try_push(item), status::ok) << item;
 }
-// A number whose key belongs to this worker; `n` makes different ones.
+// Returns the n-th number whose key belongs to this worker.
 int owned_by(const numbers& r, std::uint64_t worker, int n = 0) {
   for (int key = 0; key < 100; ++key) {
     if (r.owner_of(static_cast<std::uint64_t>(key)) == worker && n-- == 0) return key;
@@ -81,13 +81,13 @@ TEST(router_test, RoundRobinPassesOverAFullInbox) {
   EXPECT_EQ(all_of(a), (std::vector<int>{1, 3}));
 }
 
-TEST(router_test, LeastLoadedCountsWhatIsQueuedAndWhatIsBegun) {
+TEST(router_test, LeastLoadedCountsQueuedAndBegunItems) {
   numbers r({.rule = routing::least_loaded});
   auto a = r.join();
   auto b = r.join();
   push_all(r, {1, 2, 3});  // a: 1 3, b: 2
   ASSERT_EQ(*a.try_next(), 1);
-  push_all(r, {4});  // a has begun one and one waits: b's turn
+  push_all(r, {4});  // a has one begun and one queued item: b is next
   EXPECT_EQ(b.stats().queued, 2u);
   EXPECT_EQ(all_of(b), (std::vector<int>{2, 4}));
   push_all(r, {5, 6});  // b is free
@@ -105,7 +105,7 @@ TEST(router_test, AKeyAlwaysGoesToItsOwner) {
   EXPECT_EQ(all_of(b), (std::vector<int>{for_b, for_b + 100}));
 }
 
-TEST(router_test, ByPriorityWhoeverIsFreeGetsTheMostUrgent) {
+TEST(router_test, ByPriorityAnyFreeWorkerGetsTheMostUrgent) {
   numbers r(urgent());
   auto a = r.join();
   auto b = r.join();
@@ -117,7 +117,7 @@ TEST(router_test, ByPriorityWhoeverIsFreeGetsTheMostUrgent) {
   EXPECT_EQ(a.try_next().status(), status::empty);
 }
 
-TEST(router_test, WhoRunsDryStealsFromTheLongestInbox) {
+TEST(router_test, AnIdleWorkerStealsFromTheLongestInbox) {
   numbers r({.rule = routing::work_stealing});
   auto a = r.join();
   auto b = r.join();
@@ -136,7 +136,7 @@ TEST(router_test, WithStealingAnIdleWorkerIsGivenTheItemAtOnce) {
     while (auto item = idle.next()) got.push_back(*item);
   });
   for (int i = 0; i < 3; ++i) {
-    // The loop is in `next` again when all is finished: then it is idle.
+    // When all are finished, the loop is in `next` again and idle.
     eventually([&] { return r.stats().unfinished == 0; });
     ASSERT_TRUE(r.push(i));
   }
@@ -187,7 +187,7 @@ TEST(router_test, FewKeysMoveWhenAWorkerJoinsOrLeavesAndTheLoadIsEven) {
   all.erase(all.begin() + 2);
   const auto fewer = look(r, keys);
   const int went = moved(before, fewer);
-  EXPECT_EQ(went, before.share.at(third)) << "only those of the one that left";
+  EXPECT_EQ(went, before.share.at(third)) << "only the keys of the leaving worker";
   for (const auto& [id, count] : fewer.share) {
     EXPECT_NEAR(count, keys / 9.0, keys / 9.0 * 0.06) << "spread over all the others, " << id;
   }
@@ -208,7 +208,7 @@ TEST(router_test, KeysThatDifferInOneBitAreSpreadToo) {
 
 // ---- joining and leaving
 
-TEST(router_test, WhatALeavingWorkerHasNotBegunGoesToTheOthers) {
+TEST(router_test, UnbegunItemsOfALeavingWorkerGoToTheOthers) {
   for (const auto rule : {routing::round_robin, routing::least_loaded, routing::work_stealing}) {
     numbers r({.rule = rule, .capacity = 3});
     auto a = r.join();
@@ -219,7 +219,7 @@ TEST(router_test, WhatALeavingWorkerHasNotBegunGoesToTheOthers) {
     EXPECT_EQ(a.stats().moved_in, 3u);
     EXPECT_EQ(all_of(a), (std::vector<int>{1, 3, 5, 2, 4, 6})) << to_string(rule);
     EXPECT_EQ(b.try_next().status(), status::closed) << "it has left";
-    b.leave();  // again: nothing
+    b.leave();  // a second call does nothing
   }
 }
 
@@ -261,27 +261,27 @@ TEST(router_test, TheRestOfAKeyMovesToItsNewOwnerInOrder) {
   }
 }
 
-TEST(router_test, NobodyBeginsAKeyWhileItsFormerOwnerIsAtIt) {
+TEST(router_test, NoWorkerBeginsAKeyWhileItsFormerOwnerHandlesIt) {
   numbers r(keyed());
   auto a = r.join();
   const int k = 7;
   push_all(r, {k, k + 100});
   ASSERT_EQ(*a.try_next(), k);
   auto b = std::make_unique<numbers::worker>(r.join());
-  while (r.owner_of(k) != b->id()) {  // until one comes that the key belongs to
+  while (r.owner_of(k) != b->id()) {  // until a joining worker owns the key
     auto another = std::make_unique<numbers::worker>(r.join());
     b = std::move(another);
   }
   EXPECT_EQ(b->stats().queued, 1u) << "the second item has moved";
-  EXPECT_EQ(b->try_next().status(), status::empty) << "but the first is not finished";
+  EXPECT_EQ(b->try_next().status(), status::empty) << "the first is not finished";
   int other = 0;
   while (r.owner_of(key_of(other)) != b->id() || other == k) ++other;
   push_all(r, {other});
-  EXPECT_EQ(*b->try_next(), other) << "another key is not held up";
+  EXPECT_EQ(*b->try_next(), other) << "another key is not blocked";
   EXPECT_EQ(b->try_next().status(), status::empty);
   std::optional<outcome<int>> got;
   std::jthread waits([&] { got.emplace(b->next()); });
-  (void)a.try_next();  // asks for the next: the first is finished
+  (void)a.try_next();  // finishes the first item
   waits.join();
   ASSERT_TRUE(*got);
   EXPECT_EQ(**got, k + 100);
@@ -299,7 +299,7 @@ TEST(router_test, AWorkerThatLeavesInTheMiddleHoldsItsKeyUntilItsHandleIsGone) {
   EXPECT_EQ(*b.try_next(), 107);
 }
 
-TEST(router_test, WithNobodyThereItIsFullAndWhatWasAcceptedWaitsForTheNextToJoin) {
+TEST(router_test, WithoutWorkersItIsFullAndAcceptedItemsWaitForTheNextToJoin) {
   for (auto o : {numbers::options{.overflow = overflow::reject}, keyed(), urgent()}) {
     const auto rule = o.rule;
     o.overflow = overflow::reject;
@@ -317,7 +317,7 @@ TEST(router_test, WithNobodyThereItIsFullAndWhatWasAcceptedWaitsForTheNextToJoin
   }
 }
 
-TEST(router_test, WhatNobodyCameForIsDestroyedWithIt) {
+TEST(router_test, RemainingItemsAreDestroyedWithIt) {
   const auto canary = std::make_shared<int>(0);
   {
     router<std::shared_ptr<int>> r({.overflow = overflow::reject});
@@ -350,11 +350,11 @@ TEST(router_test, ALoopEndsWhenItIsClosedAndAllHasBeenBegun) {
 TEST(router_test, LeavingEndsTheLoop) {
   numbers r({});
   auto w = r.join();
-  std::optional<status> how;
-  std::jthread loop([&] { how = w.next().status(); });
+  std::optional<status> result;
+  std::jthread loop([&] { result = w.next().status(); });
   w.leave();
   loop.join();
-  EXPECT_EQ(*how, status::closed);
+  EXPECT_EQ(*result, status::closed);
 }
 
 TEST(router_test, LimitsEndTheWaitForAnItem) {
@@ -362,10 +362,10 @@ TEST(router_test, LimitsEndTheWaitForAnItem) {
   auto w = r.join();
   manual_clock clock;
   std::stop_source source;
-  EXPECT_EQ(w.try_next_for(-1s).status(), status::timed_out);
-  EXPECT_EQ(w.try_next_for(1ms).status(), status::timed_out);
+  EXPECT_EQ(w.next(-1s).status(), status::timed_out);
+  EXPECT_EQ(w.next(1ms).status(), status::timed_out);
   std::optional<status> timed;
-  std::jthread waits([&] { timed = w.next_within(deadline::after(1h, clock)).status(); });
+  std::jthread waits([&] { timed = w.next(deadline::after(1h, clock)).status(); });
   eventually([&] { return clock.pending() == 1; });
   clock.advance(1h);
   waits.join();
@@ -373,7 +373,7 @@ TEST(router_test, LimitsEndTheWaitForAnItem) {
   source.request_stop();
   ASSERT_TRUE(r.push(1));
   EXPECT_EQ(w.next(source.get_token()).status(), status::stopped);
-  EXPECT_EQ(*w.next(), 1) << "nothing was taken";
+  EXPECT_EQ(*w.next(), 1) << "no item was taken";
 }
 
 detached collect(numbers::worker* w, std::vector<int>* got, ending* ended) {
@@ -401,10 +401,10 @@ TEST(router_test, ACoroutineMayBeTheLoop) {
   EXPECT_EQ(got, (std::vector<int>{1, 2, 3}));
   r.close();
   ASSERT_TRUE(ended.is_set());
-  EXPECT_EQ(ended.how(), status::closed);
+  EXPECT_EQ(ended.result(), status::closed);
 }
 
-TEST(router_test, WhoWaitsForRoomDoesNotGetInBetweenWhatALeavingWorkerGivesAway) {
+TEST(router_test, WaitingProducersDoNotGetBetweenTheItemsOfALeavingWorker) {
   numbers r(keyed(2));
   auto a = r.join();
   auto b = r.join();
@@ -435,7 +435,7 @@ TEST(router_test, AHandlerIsCalledOnItsExecutorInTurns) {
   });
   push_all(r, {1, 2, 3});
   EXPECT_EQ(order, "");
-  EXPECT_EQ(later.pending(), 1u) << "it stands in line once";
+  EXPECT_EQ(later.pending(), 1u) << "it is queued once";
   EXPECT_TRUE(later.run_one());
   EXPECT_EQ(order, "12");
   later.run_all();
@@ -455,7 +455,7 @@ TEST(router_test, AWorkersHandlerNeverRunsTwiceAtOnce) {
   EXPECT_EQ(plain[0] + plain[1] + plain[2], 3000);
 }
 
-TEST(router_test, AHandlerThatThrowsIsReportedAndTheWorkerGoesOn) {
+TEST(router_test, AHandlerThatThrowsIsReportedAndTheWorkerContinues) {
   manual_executor later;
   int errors = 0;
   numbers r({.on_error = [&](const std::exception_ptr&) { ++errors; }});
@@ -509,7 +509,7 @@ TEST(router_test, LeaveWaitsForTheHandlerAtWork) {
 
 // ---- full
 
-TEST(router_test, APushWaitsForRoom) {
+TEST(router_test, APushWaitsForCapacity) {
   numbers r(keyed(1));
   auto a = r.join();
   auto b = r.join();
@@ -532,18 +532,18 @@ TEST(router_test, APushWaitsForRoom) {
   EXPECT_EQ(all_of(a), (std::vector<int>{for_a + 100}));
 }
 
-TEST(router_test, AWorkerThatJoinsMakesRoom) {
+TEST(router_test, AWorkerThatJoinsFreesCapacity) {
   numbers r({.capacity = 1});
-  std::optional<status> how;
-  std::jthread push([&] { how = r.push(1); });
+  std::optional<status> result;
+  std::jthread push([&] { result = r.push(1); });
   eventually([&] { return r.waiting_to_push() == 1; });
   auto a = r.join();
   push.join();
-  EXPECT_EQ(*how, status::ok);
+  EXPECT_EQ(*result, status::ok);
   EXPECT_EQ(*a.try_next(), 1);
 }
 
-TEST(router_test, LimitsAndCloseEndTheWaitForRoom) {
+TEST(router_test, LimitsAndCloseEndTheWaitForCapacity) {
   manual_clock clock;
   std::stop_source source;
   numbers r({.capacity = 1});
@@ -551,8 +551,8 @@ TEST(router_test, LimitsAndCloseEndTheWaitForRoom) {
   push_all(r, {1});
   router<std::unique_ptr<int>> boxes({.capacity = 1});
   auto box = std::make_unique<int>(7);
-  EXPECT_EQ(boxes.push_within(box, deadline::after(1ms)), status::timed_out);
-  ASSERT_NE(box, nullptr) << "it is the caller's again";
+  EXPECT_EQ(boxes.push(std::move(box), deadline::after(1ms)), status::timed_out);
+  ASSERT_NE(box, nullptr) << "the item stays with the caller";
   EXPECT_EQ(boxes.stats().rejected, 1u);
   ending late;
   ending stopped;
@@ -562,15 +562,15 @@ TEST(router_test, LimitsAndCloseEndTheWaitForRoom) {
   push_and_tell(&r, 4, {}, closed);
   EXPECT_EQ(r.waiting_to_push(), 3u);
   clock.advance(1h);
-  EXPECT_EQ(late.how(), status::timed_out);
+  EXPECT_EQ(late.result(), status::timed_out);
   source.request_stop();
-  EXPECT_EQ(stopped.how(), status::stopped);
+  EXPECT_EQ(stopped.result(), status::stopped);
   r.close();
-  EXPECT_EQ(closed.how(), status::closed);
+  EXPECT_EQ(closed.result(), status::closed);
   EXPECT_EQ(all_of(a), (std::vector<int>{1}));
 }
 
-TEST(router_test, ACoroutineThatWaitedForRoomIsServed) {
+TEST(router_test, ACoroutineThatWaitedForCapacityIsServed) {
   numbers r({.capacity = 1});
   auto a = r.join();
   push_all(r, {1});
@@ -579,7 +579,7 @@ TEST(router_test, ACoroutineThatWaitedForRoomIsServed) {
   EXPECT_FALSE(ended.is_set());
   EXPECT_EQ(*a.try_next(), 1);
   ASSERT_TRUE(ended.is_set());
-  EXPECT_EQ(ended.how(), status::ok);
+  EXPECT_EQ(ended.result(), status::ok);
   EXPECT_EQ(*a.try_next(), 2);
 }
 
@@ -617,7 +617,7 @@ TEST(router_test, DroppingPoliciesDropFromTheInboxItWouldGoTo) {
     EXPECT_EQ(dropped, (std::vector<int>{1, 2}));
     EXPECT_EQ(all_of(a), (std::vector<int>{3, 4}));
     EXPECT_EQ(r.stats().dropped, 2u);
-    r.drain();  // what was dropped is not waited for
+    r.drain();  // does not wait for dropped items
   }
   {
     numbers r(open(overflow::latest));
@@ -632,7 +632,7 @@ TEST(router_test, ByPriorityTheLeastUrgentIsDropped) {
   numbers oldest(urgent(3, overflow::drop_oldest));
   auto a = oldest.join();
   push_all(oldest, {500, 101, 102, 901});
-  EXPECT_EQ(oldest.push(50), status::dropped) << "it matters less than all that is inside";
+  EXPECT_EQ(oldest.push(50), status::dropped) << "it is less urgent than all items inside";
   EXPECT_EQ(all_of(a), (std::vector<int>{901, 500, 102}));
   numbers latest(urgent(3, overflow::latest));
   auto b = latest.join();
@@ -640,9 +640,9 @@ TEST(router_test, ByPriorityTheLeastUrgentIsDropped) {
   EXPECT_EQ(all_of(b), (std::vector<int>{901, 500, 101}));
 }
 
-// ---- the end
+// ---- shutdown
 
-TEST(router_test, StopHandsBackWhatWasNotBegunInTheOrderItCame) {
+TEST(router_test, StopReturnsUnbegunItemsInTheOrderOfAcceptance) {
   for (auto o : {numbers::options{}, keyed(), urgent()}) {
     numbers r(std::move(o));
     auto a = r.join();
@@ -667,7 +667,7 @@ TEST(router_test, ShutdownWithinDrainsUntilItsLimitAndThenStops) {
   push_all(r, {1, 2, 3});
   eventually([&] { return inside.load(); });
   std::vector<int> unstarted;
-  std::jthread ends([&] { unstarted = r.shutdown_within(deadline::after(1min, clock)); });
+  std::jthread ends([&] { unstarted = r.shutdown(deadline::after(1min, clock)); });
   eventually([&] { return clock.pending() == 1; });
   EXPECT_EQ(r.wait_ended(deadline::after(-1s)), status::timed_out);
   clock.advance(1min);
@@ -676,7 +676,7 @@ TEST(router_test, ShutdownWithinDrainsUntilItsLimitAndThenStops) {
   EXPECT_EQ(a.stats().handled, 1u);
 }
 
-TEST(router_test, DrainWaitsForWhatALoopHasBegun) {
+TEST(router_test, DrainWaitsForTheBegunItemOfALoop) {
   numbers r({});
   auto a = r.join();
   push_all(r, {1});
@@ -691,7 +691,7 @@ TEST(router_test, DrainWaitsForWhatALoopHasBegun) {
   EXPECT_TRUE(ended.is_set());
 }
 
-TEST(router_test, CountsWhatItDid) {
+TEST(router_test, CountsItsWork) {
   numbers r({.capacity = 1, .overflow = overflow::reject, .name = "desk"});
   auto a = r.join();
   auto b = r.join();
@@ -751,14 +751,14 @@ TEST_F(router_DeathTest, MisuseOfAWorkerIsABrokenContract) {
         auto a = r.join(here, [](int&) {});
         (void)a.try_next();
       },
-      "a worker with a handler not to be asked for its next item");
+      "`next` to be called on a worker without a handler");
   EXPECT_DEATH(
       {
         auto r = std::make_unique<numbers>(numbers::options{});
         auto a = r->join();
         r.reset();
       },
-      "all its workers to be gone before it");
+      "all its workers to be destroyed before it");
   EXPECT_DEATH(
       {
         numbers r({});
@@ -766,7 +766,7 @@ TEST_F(router_DeathTest, MisuseOfAWorkerIsABrokenContract) {
         std::jthread other([&] { (void)a.next(); });
         (void)a.next();
       },
-      "one at a time to ask a worker for its next item");
+      "one call of `next` at a time on a worker");
   EXPECT_DEATH(
       {
         numbers r({});

@@ -1,6 +1,6 @@
 #pragma once
 
-// To whom a router hands an item, and what it counts.
+// The routing rules of a router, and its counters.
 
 #include <cstddef>
 #include <cstdint>
@@ -9,11 +9,11 @@
 namespace sluice {
 
 enum class routing : std::uint8_t {
-  round_robin,    // each worker in its turn, passing over those whose inbox is full
-  least_loaded,   // the one with the least queued and begun
-  by_key,         // the worker that owns the item's key; few keys move when workers come and go
-  by_priority,    // the most urgent that is queued, to whoever is free
-  work_stealing,  // idle workers first, then in turn; who runs dry takes from the longest inbox
+  round_robin,    // workers in turn; skips full inboxes
+  least_loaded,   // the worker with the fewest queued and begun items
+  by_key,         // the worker that owns the item's key; few keys move on a join or leave
+  by_priority,    // the most urgent queued item, to any free worker
+  work_stealing,  // idle workers first, then in turn; an idle worker takes from the longest inbox
 };
 
 constexpr std::string_view to_string(routing rule) noexcept {
@@ -30,20 +30,20 @@ constexpr std::string_view to_string(routing rule) noexcept {
 struct router_stats {
   std::size_t workers = 0;
   std::size_t queued = 0;      // accepted and not begun
-  std::size_t unfinished = 0;  // accepted and not finished, the queued included
+  std::size_t unfinished = 0;  // accepted and not finished, including the queued
   std::uint64_t pushed = 0;    // accepted
-  std::uint64_t rejected = 0;  // turned away with `full` or, waiting for room, timed out
-  std::uint64_t dropped = 0;   // by a dropping policy, old ones and new ones
+  std::uint64_t rejected = 0;  // refused as full, or timed out while waiting for capacity
+  std::uint64_t dropped = 0;   // by a dropping policy
 };
 
 struct router_worker_stats {
   std::uint64_t id = 0;        // from 1, in the order of joining
-  std::size_t queued = 0;      // in its inbox (by priority there is one for all: 0)
-  bool busy = false;           // it has begun something and not finished it
+  std::size_t queued = 0;      // in its inbox (0 by priority: one inbox is shared)
+  bool busy = false;           // it has an item that is begun and not finished
   std::uint64_t handled = 0;   // finished
   std::uint64_t failed = 0;    // its handler threw
-  std::uint64_t stolen = 0;    // taken from another's inbox
-  std::uint64_t moved_in = 0;  // came from another's inbox when workers joined or left
+  std::uint64_t stolen = 0;    // taken from another worker's inbox
+  std::uint64_t moved_in = 0;  // moved from another inbox when workers joined or left
 };
 
 }  // namespace sluice

@@ -16,13 +16,13 @@ constexpr std::size_t skips_max = 1023;
 }  // namespace
 
 std::size_t recommended_threads(std::size_t cores, double wait, double compute) noexcept {
-  const auto at_least_zero = [](double time) { return time > 0 ? time : 0; };  // also of a NaN
+  const auto at_least_zero = [](double time) { return time > 0 ? time : 0; };  // a NaN gives 0
   const double waits = at_least_zero(wait);
   const double computes = at_least_zero(compute);
   const auto processors = static_cast<double>(std::max<std::size_t>(cores, 1));
   const double ratio = waits > 0 ? waits / computes : 0;  // over zero: infinite
   const double threads = std::round(processors * (1 + ratio));
-  // inf / inf is not a number: the two cannot be compared, as if there were no times.
+  // inf / inf is a NaN: the two cannot be compared, which counts as no times.
   if (std::isnan(threads)) return recommended_threads(cores, 0, 0);
   if (threads >= static_cast<double>(recommended_threads_max)) return recommended_threads_max;
   return static_cast<std::size_t>(threads);
@@ -30,11 +30,11 @@ std::size_t recommended_threads(std::size_t cores, double wait, double compute) 
 
 namespace sizing {
 
-meter::meter(const adaptive& how, std::size_t least, std::size_t most)
-    : cores_(how.cores != 0 ? how.cores : seam::usable_cpus().size()),
+meter::meter(const adaptive& o, std::size_t least, std::size_t most)
+    : cores_(o.cores != 0 ? o.cores : seam::usable_cpus().size()),
       least_(least),
       most_(most),
-      window_(how.window),
+      window_(o.window),
       threads_(std::clamp(cores_, least, most)) {
   check(window_ >= 1, "sluice::sizing::adaptive", "a window of at least one function");
 }
@@ -43,7 +43,7 @@ std::size_t meter::add(const seam::thread_times& took) noexcept {
   const auto ns = [](std::chrono::nanoseconds time) {
     return static_cast<double>(std::max(time, std::chrono::nanoseconds::zero()).count());
   };
-  // Each of the first ones has its full share; then older ones fade away.
+  // A plain average of the first `window_` functions, then an exponential one.
   samples_ = std::min(samples_ + 1, window_);
   const double share = 1.0 / static_cast<double>(samples_);
   wait_ += (ns(took.wall - took.computing - took.runnable) - wait_) * share;

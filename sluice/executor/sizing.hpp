@@ -1,15 +1,15 @@
 #pragma once
 
-// How many threads a pool should have: as many as keep the processors busy, given how much of its
-// time a function waits.
+// Computes how many threads a pool needs to keep the processors busy, given the share of time that
+// a function waits.
 //
-// A function that only computes needs one thread for each core. One that waits nine tenths of its
+// Functions that only compute need one thread per core. A function that waits nine tenths of its
 // time leaves its core to nine others meanwhile, so ten threads keep one core busy. In general:
 // cores x (1 + wait / compute).
 //
-// `recommended_threads` is that formula, for who knows the two times. `sizing::adaptive` lets a
-// thread_pool measure them on the functions that it runs, and move its upper limit of threads
-// between core and max.
+// `recommended_threads` is that formula, for two known times. With `sizing::adaptive` a thread_pool
+// measures them on the functions that it runs, and moves its upper limit of threads between core
+// and max.
 
 #include <chrono>
 #include <cstddef>
@@ -19,9 +19,9 @@
 
 namespace sluice {
 
-// Rounded to the nearest, at least 1, at most recommended_threads_max. No cores count as one.
-// A time that is negative or not-a-number counts as zero. No time at all: as many as cores. Only
-// waiting, or a ratio without end: recommended_threads_max.
+// Returns the formula rounded to the nearest, at least 1, at most recommended_threads_max. Zero
+// cores count as one; a negative time or a NaN counts as zero. Returns `cores` if both times are 0,
+// and recommended_threads_max if only `compute` is 0 or the ratio is infinite.
 inline constexpr std::size_t recommended_threads_max = 1U << 16;
 std::size_t recommended_threads(std::size_t cores, double wait, double compute) noexcept;
 
@@ -34,33 +34,34 @@ std::size_t recommended_threads(std::size_t cores, std::chrono::duration<Rep1, P
 
 namespace sizing {
 
-// How a thread_pool sizes itself. What it measures is the time of its threads on a processor
-// against the time that passed, less the time that they stood ready while others had the
-// processors (where the kernel tells: /proc/thread-self/schedstat): so a busy machine is not
-// mistaken for functions that wait. Long functions are measured every time, short ones seldom
-// enough that measuring takes less than a hundredth of the time.
+// Options of a thread_pool that sizes itself. It compares the processor time of its threads with
+// the elapsed time, minus the time that a thread was runnable without a processor (if the kernel
+// has /proc/thread-self/schedstat), so a busy machine is not mistaken for functions that wait. Long
+// functions are measured every time, short ones rarely enough that measuring takes less than 1% of
+// the time.
 struct adaptive {
-  std::size_t cores = 0;  // to keep busy; 0: those that the process may use
-  // Over how many measured functions it averages; at least 1. The limit is raised as soon as the
-  // average asks for it, and lowered when so many functions in a row have asked for less.
+  std::size_t cores = 0;  // to keep busy; 0: all that the process may use
+  // The number of measured functions to average over; at least 1. The limit is raised as soon as
+  // the average requires it, and lowered after `window` functions in a row required less.
   std::size_t window = 32;
-  // How the calling thread spent its life so far; empty: as the operating system says.
+  // Returns the times of the calling thread since it started; empty: those of the operating system.
   std::function<seam::thread_times()> measure{};
 };
 
-// The averages behind it, and what follows from them. Not thread-safe: the pool guards it.
+// The averages, and the number of threads they recommend. Not thread-safe: the pool guards it.
 class meter {
  public:
-  meter(const adaptive& how, std::size_t least, std::size_t most);
+  meter(const adaptive& o, std::size_t least, std::size_t most);
 
-  // One function took this long. Gives the number of threads to have from now on.
+  // Adds the times of one function. Returns the number of threads to have from now on.
   std::size_t add(const seam::thread_times& took) noexcept;
 
   std::size_t threads() const noexcept { return threads_; }
   std::chrono::nanoseconds wait() const noexcept { return as_time(wait_); }
   std::chrono::nanoseconds compute() const noexcept { return as_time(compute_); }
 
-  // After a function that took so long: how many to let pass before the next is measured.
+  // Returns the number of functions to skip before the next measurement, after one of length
+  // `took`.
   static std::size_t skip_after(std::chrono::nanoseconds took) noexcept;
 
  private:
@@ -78,8 +79,8 @@ class meter {
   std::size_t samples_ = 0;   // up to window_
   double wait_ = 0;           // averages, in ns
   double compute_ = 0;
-  std::size_t lower_for_ = 0;   // so many in a row asked for fewer threads,
-  std::size_t lower_to_ = 0;    // and this was the most that one of them asked for
+  std::size_t lower_for_ = 0;   // functions in a row that required fewer threads
+  std::size_t lower_to_ = 0;    // the most that one of them required
 };
 
 }  // namespace sizing

@@ -72,7 +72,7 @@ TEST(sizing_meter, RaisesAtOnceAndLowersAfterAWindowOfAgreement) {
   EXPECT_LT(meter.add(took(10ms, 10ms)), 20U) << "the third in a row";
 }
 
-TEST(sizing_meter, OneThatAsksForMoreEndsTheRowOfThoseThatAskForLess) {
+TEST(sizing_meter, ARequestForMoreThreadsEndsARowOfRequestsForFewer) {
   sizing::meter meter({.cores = 1, .window = 2}, 1, 100);
   EXPECT_EQ(meter.add(took(10ms, 1ms)), 10U);
   EXPECT_EQ(meter.add(took(10ms, 10ms)), 10U);
@@ -82,7 +82,7 @@ TEST(sizing_meter, OneThatAsksForMoreEndsTheRowOfThoseThatAskForLess) {
 
 TEST(sizing_meter, TimeWithoutAProcessorIsNotWaiting) {
   sizing::meter meter({.cores = 2, .window = 1}, 1, 100);
-  EXPECT_EQ(meter.add(took(100ms, 10ms, 90ms)), 2U) << "the machine was busy, nothing else";
+  EXPECT_EQ(meter.add(took(100ms, 10ms, 90ms)), 2U) << "it was runnable, not waiting";
   EXPECT_EQ(meter.add(took(100ms, 10ms, 80ms)), 4U);
 }
 
@@ -95,7 +95,7 @@ TEST(sizing_meter, TimesThatContradictEachOtherCountAsNone) {
 
 TEST(sizing_meter, AveragesByTimeNotByNumber) {
   sizing::meter meter({.cores = 1, .window = 1000}, 1, 100);
-  // A hundred short ones that compute, one long one that waits as long as all of them together.
+  // A hundred short functions that compute, and one long wait, as long as all of them together.
   for (int i = 0; i < 100; ++i) meter.add(took(1ms, 1ms));
   EXPECT_EQ(meter.add(took(100ms, 0ms)), 2U);
   EXPECT_NEAR(static_cast<double>(meter.wait().count()),

@@ -8,7 +8,7 @@
 
 namespace sluice {
 
-// The strands whose functions the calling thread is in, the innermost first.
+// A list of the strands whose functions the calling thread is in, innermost first.
 class strand::inside {
  public:
   explicit inside(const strand& s) noexcept : strand_(s), below_(std::exchange(top, this)) {}
@@ -31,28 +31,28 @@ class strand::inside {
 
 constinit thread_local strand::inside* strand::inside::top = nullptr;
 
-// For whoever watches: while it lives, the end of the strand is a wait for the calling thread.
-class strand::told_turn {
+// For wait reports: while it exists, a wait for the end of the strand is a wait for this thread.
+class strand::reported_turn {
  public:
-  explicit told_turn(const strand& s) noexcept : gate_(s.ended_) {
-    if (!watch::is_on()) [[likely]] return;
-    who_ = watch::party::current();
-    watch::took({.object = &gate_,
+  explicit reported_turn(const strand& s) noexcept : gate_(s.ended_) {
+    if (!wait_report::is_on()) [[likely]] return;
+    who_ = wait_report::party::current();
+    wait_report::took({.object = &gate_,
                  .type = "sluice::strand",
-                 .how = watch::held_as::running,
+                 .mode = wait_report::held_as::running,
                  .by = who_,
                  .at = std::source_location(),
                  .waited = false});
   }
-  told_turn(const told_turn&) = delete;
-  told_turn& operator=(const told_turn&) = delete;
-  ~told_turn() {
-    if (who_) [[unlikely]] watch::gave(&gate_, who_);
+  reported_turn(const reported_turn&) = delete;
+  reported_turn& operator=(const reported_turn&) = delete;
+  ~reported_turn() {
+    if (who_) [[unlikely]] wait_report::gave(&gate_, who_);
   }
 
  private:
   const end_gate& gate_;
-  watch::party who_{};
+  wait_report::party who_{};
 };
 
 strand::strand(options&& o, executor& on)
@@ -70,14 +70,14 @@ strand::strand(options&& o, executor& on)
               "a policy other than caller_runs, which would run two at once");
   check_named(per_turn_ > 0, "sluice::strand", intake_.name().c_str(),
               "to run at least one function a turn");
-  if (!intake_.name().empty()) watch::set_name(&ended_, intake_.name());
+  if (!intake_.name().empty()) wait_report::set_name(&ended_, intake_.name());
 }
 
 strand::~strand() {
   drain();
   // acquire: pairs with the release in `post`, which touches nothing after it.
   for (backoff again; posting_.load(acquire) != 0;) again.pause();
-  ended_.wait();  // the last post may have asked for a turn after the one that ran its item
+  ended_.wait();  // the last post may have requested a turn after its item had run
   end("sluice::strand");
 }
 
@@ -88,19 +88,20 @@ void strand::must_be_outside() const noexcept {
               "not to be ended from inside, where it would wait for itself");
 }
 
-// ---- what comes in
+// ---- submitting and posting
 
 void strand::post(work& item) noexcept {
-  // A turn that is under way may run the item at once, and somebody end the strand because of what
-  // it did. relaxed: that one has seen this with it.
+  // A running turn may run the item immediately and cause the destruction of the strand. relaxed:
+  // the destroying thread got the item, and this addition happens before the item was queued.
   posting_.fetch_add(1, relaxed);
   const bool taken = intake_.post(item);
   check(taken, "sluice::strand", "to take posts until its destruction");
-  const bool asks = count_arrival();
-  // release: pairs with the acquire in the destructor. Before the turn is asked for, because that
-  // may run it here, and what it makes ready, which may end the strand; not before it has run.
+  const bool needs_turn = count_arrival();
+  // release: pairs with the acquire in the destructor. Before the turn is posted, because posting
+  // may run the turn on this thread, and the work it makes ready may destroy the strand. The
+  // destructor waits for the turn itself.
   posting_.fetch_sub(1, release);
-  if (asks) on_.post(*this);
+  if (needs_turn) on_.post(*this);
 }
 
 status strand::accept(submission& f, const wait_limits* limits) {
@@ -110,10 +111,11 @@ status strand::accept(submission& f, const wait_limits* limits) {
   return queued_executor::accept(f, nullptr);
 }
 
-// True: nothing was to be done before, and the caller must ask for a turn.
+// Returns true if the strand was idle: the caller must post a turn.
 bool strand::count_arrival() noexcept {
-  // acq_rel: what was put in before is seen by the turn that sees this number (in `run`), and who
-  // makes it 1 comes after the turn that made it 0, whose effects the next turn must see.
+  // acq_rel: a turn that reads this number (in `run`) sees the item added before; and the thread
+  // that makes it 1 synchronizes with the turn that made it 0, whose effects the next turn must
+  // see.
   return arrivals_.fetch_add(1, acq_rel) == 0;
 }
 
@@ -130,21 +132,20 @@ void strand::run() noexcept {
   if (intake_.pending() == 0) {
     bool done = false;
     ended_.open_gate([&] {
-      // It fails if something has arrived since. release: pairs with the acquire in
-      // `count_arrival` and in is_open. From here on, somebody may end the strand when the guard is
-      // let go of.
+      // Fails if work has arrived since. release: pairs with the acquire in `count_arrival` and in
+      // is_open. After success, the strand may be destroyed once the guard is released.
       done = arrivals_.compare_exchange_strong(seen, 0, acq_rel, relaxed);
       return done && ended_.is_open();
     });
     if (done) return;
   }
-  on_.post(*this);  // to the back of the line
+  on_.post(*this);  // to the back of the queue
 }
 
 void strand::run_some() noexcept {
   const inside mark(*this);
   const running here(*this);
-  const told_turn told(*this);
+  const reported_turn reported(*this);
   for (std::size_t left = per_turn_; left > 0; --left) {
     auto next = intake_.try_pop();
     if (!next) return;
@@ -155,11 +156,11 @@ void strand::run_some() noexcept {
   }
 }
 
-// ---- the end
+// ---- shutdown
 
 bool strand::end_gate::is_open() const noexcept {
-  // acquire: pairs with the release in `run`. Something may be inside before its arrival is
-  // counted, so that is looked at as well: the turn that it will cause opens the gate.
+  // acquire: pairs with the release in `run`. An item may be inside before its arrival is counted,
+  // so `pending` is checked too: the turn of that item will open the gate.
   return strand_.is_closed() && strand_.arrivals_.load(acquire) == 0 &&
          strand_.intake_.pending() == 0;
 }
@@ -170,7 +171,7 @@ void strand::intake_closed() noexcept {
 
 status strand::join(const wait_limits& limits) {
   must_be_outside();
-  return ended_.wait_within(limits);
+  return ended_.wait(limits);
 }
 
 void strand::drain() {
@@ -182,20 +183,21 @@ void strand::drain() {
 std::vector<submission> strand::stop() {
   must_be_outside();
   close();
-  auto unstarted = intake_.take_back();  // first: when the one that runs stops, the next begins
+  // Before the stop request: when the running function stops, the next would begin.
+  auto unstarted = intake_.take_back();
   stop_.request_stop();
   ended_.wait();
   return unstarted;
 }
 
-std::vector<submission> strand::shutdown_within(const wait_limits& limits) {
+std::vector<submission> strand::shutdown(const wait_limits& limits) {
   must_be_outside();
   close();
   if (!join(limits)) return stop();
   return {};
 }
 
-// ---- looking
+// ---- statistics
 
 strand_stats strand::stats() const {
   const auto in = intake_.stats();

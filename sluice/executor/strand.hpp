@@ -1,30 +1,30 @@
 #pragma once
 
-// Runs functions one at a time, in order, on the threads of another executor: what only its
-// functions touch needs no lock, and no thread is held while nothing happens.
+// Runs functions one at a time, in order, on the threads of another executor: state that only its
+// functions touch needs no lock, and an idle strand holds no thread.
 //
 // Use it for the state of one connection, one account, one document: thousands of strands share
-// one pool. Prefer a `mutex` when the caller needs the result at once, and an actor when the
-// state should come with its own messages.
+// one pool. Prefer a `mutex` when the caller needs the result immediately, and an actor when the
+// state should have its own messages.
 //
-// Guarantees: any thread may call anything. Never two of its functions at once, and each sees all
-// that those before it did. Submissions begin in the order in which they came in; posts too, in
-// turn with them. It stands in the underlying executor's line with one `work` at a time: it runs
-// at most `per_turn` functions, then goes to the back, so that strands share threads fairly.
-// When full, as `overflow` says (queued_executor.hpp), but never caller_runs, which would run two
-// at once: that is a broken contract. Only its own functions make room, so a submit from inside
-// the strand that would have to wait says `full` instead (`async_submit` waits properly). For the
-// same reason a thread of the underlying executor should not wait for room here while it is the
-// only one.
-// Shutdown: `close` refuses further submissions, the rest is run. `drain` also waits for that.
-// `stop` hands back what has not begun. Posts are always taken and run one at a time, also after
-// the end: a coroutine that lives on the strand is never resumed beside it. drain, stop, join and
-// the destructor from inside the strand would wait for themselves: a broken contract.
-// Destruction: drains. So the underlying executor must outlive it, which its destructor checks, and
-// its work must still be run. If that executor has ended, the submitting or posting thread runs the
-// work inside, one thread at a time, as with every post to it.
-// Cost: one block of memory for `capacity` functions; a submission is that of a bounded_queue plus
-// one atomic addition, and one post for every burst.
+// Guarantees: any thread may call anything. Never two of its functions at once; each function sees
+// the effects of all earlier ones. Submissions begin in order of acceptance; posts too, alternating
+// with them. The strand is at most once in the underlying executor's queue: it runs at most
+// `per_turn` functions, then requeues itself at the back, so strands share threads fairly.
+// When the queue is full, `overflow` decides (queued_executor.hpp), except caller_runs, which would
+// run two functions at once: a broken contract. Only the strand's own functions free capacity, so a
+// submit from inside the strand that would have to wait returns `full` (`async_submit` can wait).
+// If the underlying executor has one thread, that thread must not wait here for capacity, for the
+// same reason.
+// Shutdown: `close` refuses submissions, the rest runs. `drain` also waits for that. `stop` returns
+// the submissions that have not begun. Posts are always accepted and run one at a time, even after
+// the end: a coroutine that lives on the strand is never resumed concurrently with it. drain, stop,
+// join and the destructor from inside the strand would wait for themselves: a broken contract.
+// Destruction: drains. The underlying executor must outlive the strand, which its destructor
+// checks, and must still run its work. If it has ended, the submitting or posting thread runs the
+// strand's work, one thread at a time, as with every post to an ended executor.
+// Cost: one block of memory for `capacity` functions; a submission costs that of a bounded_queue
+// plus one atomic addition, and one post per burst.
 //
 //     strand account(pool);
 //     if (!account.submit([&] { balance += 10; })) return closed();  // balance needs no lock
@@ -40,27 +40,27 @@
 
 #include "sluice/base/atomic.hpp"
 #include "sluice/executor/queued_executor.hpp"
-#include "sluice/sync/wait_calls.hpp"
+#include "sluice/sync/detail/wait_calls.hpp"
 
 namespace sluice {
 
 struct strand_options {
   std::size_t capacity = 1024;
   sluice::overflow overflow = sluice::overflow::block;
-  std::size_t per_turn = 64;  // functions run before others of the underlying executor come on
+  std::size_t per_turn = 64;  // functions run before it requeues itself in the executor
   std::string name = "strand";
-  std::function<void(submission&&)> on_drop{};         // sees what a policy dropped
-  std::function<void(std::exception_ptr)> on_error{};  // sees exceptions without an addressee
+  std::function<void(submission&&)> on_drop{};         // called with dropped submissions
+  std::function<void(std::exception_ptr)> on_error{};  // called with exceptions no caller receives
 };
 
 struct strand_stats {
   std::size_t queued = 0;       // accepted and not yet begun
-  std::uint64_t completed = 0;  // submissions that ended, those that threw included
+  std::uint64_t completed = 0;  // submissions that ended, including failed ones
   std::uint64_t failed = 0;     // threw
-  std::uint64_t posts = 0;      // resumptions that were run
-  std::uint64_t rejected = 0;   // told `full`, or timed out while they waited for room
+  std::uint64_t posts = 0;      // resumptions run
+  std::uint64_t rejected = 0;   // refused as full, or timed out while waiting for capacity
   std::uint64_t dropped = 0;    // by a dropping policy
-  std::uint64_t turns = 0;      // times the underlying executor was asked for a thread
+  std::uint64_t turns = 0;      // runs of the strand on the underlying executor
 };
 
 class strand final : public queued_executor, private work {
@@ -68,55 +68,55 @@ class strand final : public queued_executor, private work {
   using options = strand_options;
   using stats_type = strand_stats;
 
-  // Any executor, also another strand: a template, so that this is not taken for a copy.
+  // Runs on any executor, also on another strand (a template, because it would else be a copy).
   template <std::derived_from<executor> Executor>
   explicit strand(Executor& on, options o = {}) : strand(std::move(o), on) {}
   ~strand();
 
   void post(work& item) noexcept override;
 
-  // Closes, and waits until all that is inside has run.
+  // Closes, and waits until all work inside has run.
   void drain();
-  // Closes, asks the one that runs to stop (through stop_token), waits for it, and hands back what
-  // had not begun, in its order.
+  // Closes, requests stop_token, waits for the running function, and returns the submissions that
+  // have not begun, in order.
   std::vector<submission> stop();
-  // Drains until a limit is reached, then stops. Empty: all has run.
-  std::vector<submission> shutdown_within(const wait_limits& limits);
-  // Waits until it is closed and all has run. ok, timed_out, stopped.
+  // Drains until a limit is reached, then stops. Returns an empty vector if all work has run.
+  std::vector<submission> shutdown(const wait_limits& limits);
+  // Waits until it is closed and all work has run. Returns ok, timed_out or stopped.
   status join(const wait_limits& limits = {});
-  // co_await gives a status. Not from inside the strand either.
+  // co_await returns a status. Not from inside the strand either.
   auto async_join(wait_limits limits = {}) { return ended_.async_wait(std::move(limits)); }
 
-  // Running functions may look at it: `stop` asks them to come to an end.
+  // For running functions: requested by `stop`.
   std::stop_token stop_token() const noexcept { return stop_.get_token(); }
 
-  // True in its functions, and in whatever they call on this thread.
+  // Returns true if the calling thread is inside one of its functions.
   bool running_here() const noexcept;
   executor& underlying() const noexcept { return on_; }
   stats_type stats() const;
 
  private:
-  // Open while it is closed and has nothing to do.
-  class end_gate : public wait_calls<end_gate> {
+  // Open while the strand is closed and idle.
+  class end_gate : public detail::wait_calls<end_gate> {
    public:
     explicit end_gate(const strand& s) noexcept : strand_(s) {}
 
    private:
     friend class strand;
-    friend class wait_calls<end_gate>;
+    friend class detail::wait_calls<end_gate>;
     static constexpr const char* type_name = "sluice::strand";
     bool is_open() const noexcept;
     const strand& strand_;
   };
   class inside;
-  class told_turn;
+  class reported_turn;
 
   strand(options&& o, executor& on);
   status accept(submission& f, const wait_limits* limits) override;
   bool count_arrival() noexcept;
   void arrived() noexcept override;
   void intake_closed() noexcept override;
-  void run() noexcept override;  // a turn
+  void run() noexcept override;  // one turn on the underlying executor
   void run_some() noexcept;
   void must_be_outside() const noexcept;
 
@@ -128,18 +128,18 @@ class strand final : public queued_executor, private work {
 
   std::stop_source stop_;
 
-  // 0: nothing to do. Else a turn is under way or waits in the underlying executor's line, and
-  // this grows with everything that arrives, so that a turn that found nothing more sees whether
-  // that is still true. Becomes 0 under the guard of ended_.
+  // 0: idle. Otherwise a turn is running or queued in the underlying executor. Every arrival
+  // increments it, so a turn that found the queue empty can check for arrivals since. Set to 0
+  // under the guard of ended_.
   atomic<std::uint64_t> arrivals_{0};
-  atomic<std::uint32_t> posting_{0};  // calls of `post` that may still touch it
+  atomic<std::uint32_t> posting_{0};  // calls of `post` that may still touch the strand
 
-  // Written on the strand alone.
+  // Written on the strand only.
   atomic<std::uint64_t> completed_{0};
   atomic<std::uint64_t> posts_{0};
   atomic<std::uint64_t> turns_{0};
 
-  end_gate ended_;  // the last: its destructor waits for a turn that is about to let go of it
+  end_gate ended_;  // last member: its destructor waits for a turn that is still opening it
 };
 
 }  // namespace sluice

@@ -1,4 +1,4 @@
-// A strand passes the suite of every executor, whatever it stands on.
+// A strand passes the suite of every executor, on any underlying executor.
 
 #include "sluice/executor/inline_executor.hpp"
 #include "sluice/executor/manual_executor.hpp"

@@ -32,16 +32,16 @@ using namespace std::chrono_literals;
 
 // ---- turns
 
-TEST(strand_test, StandsInTheUnderlyingLineOnceHoweverMuchThereIsToDo) {
+TEST(strand_test, IsQueuedAtMostOnceInTheUnderlyingExecutor) {
   manual_executor later;
   strand serial(later);
   for (int i = 0; i < 100; ++i) ASSERT_TRUE(serial.submit([] {}));
   EXPECT_EQ(later.pending(), 1u);
   EXPECT_TRUE(later.run_one());
-  EXPECT_EQ(later.pending(), 1u) << "64 a turn, then back to the end of the line";
+  EXPECT_EQ(later.pending(), 1u) << "64 per turn, then back to the end of the queue";
   EXPECT_EQ(serial.queued(), 36u);
   EXPECT_TRUE(later.run_one());
-  EXPECT_EQ(later.pending(), 0u) << "it leaves the line when there is nothing more";
+  EXPECT_EQ(later.pending(), 0u) << "it leaves the queue when it is idle";
   EXPECT_EQ(serial.stats().turns, 2u);
   EXPECT_EQ(serial.stats().completed, 100u);
 }
@@ -55,7 +55,7 @@ TEST(strand_test, StrandsShareTheUnderlyingExecutorInTurns) {
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(b.submit([&] { order += 'b'; }));
   ASSERT_TRUE(later.submit([&] { order += '.'; }));
   later.run_all();
-  EXPECT_EQ(order.find('.'), 2u) << order << ": others come on after one turn";
+  EXPECT_EQ(order.find('.'), 2u) << order << ": others run after one turn";
   std::erase(order, '.');
   EXPECT_EQ(order, "aabbaaba");
 }
@@ -74,7 +74,7 @@ TEST(strand_test, AFunctionThatArrivesDuringATurnIsPartOfIt) {
   EXPECT_FALSE(later.run_one());
 }
 
-TEST(strand_test, CountsWhatItDid) {
+TEST(strand_test, CountsItsWork) {
   manual_executor later;
   strand serial(later, {.capacity = 2, .overflow = overflow::drop_newest,
                         .on_error = [](const std::exception_ptr&) {}});
@@ -100,7 +100,7 @@ TEST(strand_test, KnowsWhetherItRunsHere) {
   manual_executor later;
   inline_executor here;
   strand lower(later);
-  strand upper(lower);  // a strand is an executor: one may stand on another
+  strand upper(lower);  // a strand is an executor: it may run on another
   strand other(later);
   EXPECT_EQ(&upper.underlying(), &lower);
   EXPECT_FALSE(lower.running_here());
@@ -113,7 +113,7 @@ TEST(strand_test, KnowsWhetherItRunsHere) {
     EXPECT_EQ(executor::current(), &upper);
     ASSERT_TRUE(here.submit([&] {
       EXPECT_EQ(executor::current(), &here);
-      EXPECT_TRUE(upper.running_here()) << "also in what its function calls";
+      EXPECT_TRUE(upper.running_here()) << "also in functions called by its functions";
     }));
     std::jthread([&] { EXPECT_FALSE(upper.running_here()) << "but not on another thread"; }).join();
   }));
@@ -122,20 +122,21 @@ TEST(strand_test, KnowsWhetherItRunsHere) {
   EXPECT_FALSE(upper.running_here());
 }
 
-TEST(strand_test, ASubmitFromInsideThatWouldHaveToWaitSaysFull) {
+TEST(strand_test, ASubmitFromInsideThatWouldHaveToWaitReturnsFull) {
   manual_executor later;
   strand serial(later, {.capacity = 1});
-  std::vector<status> heard;
+  std::vector<status> outcomes;
   std::stop_source source;
   source.request_stop();
   ASSERT_TRUE(serial.submit([&] {
-    heard.push_back(serial.submit([] {}));
-    heard.push_back(serial.submit([] {}));
-    heard.push_back(serial.try_submit_for([] {}, 1h));
-    heard.push_back(serial.submit([] {}, source.get_token()));
+    outcomes.push_back(serial.submit([] {}));
+    outcomes.push_back(serial.submit([] {}));
+    outcomes.push_back(serial.submit([] {}, 1h));
+    outcomes.push_back(serial.submit([] {}, source.get_token()));
   }));
   later.run_all();
-  EXPECT_EQ(heard, (std::vector<status>{status::ok, status::full, status::full, status::stopped}));
+  EXPECT_EQ(outcomes,
+            (std::vector<status>{status::ok, status::full, status::full, status::stopped}));
 }
 
 detached submit_three(strand& on, std::string& order) {
@@ -147,7 +148,7 @@ detached submit_three(strand& on, std::string& order) {
   order += '.';
 }
 
-TEST(strand_test, ACoroutineInsideAwaitsRoomWhileTheStrandGoesOn) {
+TEST(strand_test, ACoroutineInsideAwaitsCapacityWhileTheStrandContinues) {
   manual_executor later;
   strand serial(later, {.capacity = 1});
   std::string order;
@@ -156,7 +157,7 @@ TEST(strand_test, ACoroutineInsideAwaitsRoomWhileTheStrandGoesOn) {
   EXPECT_EQ(order, "12.3") << "the last was accepted when the coroutine ended";
 }
 
-// ---- the end
+// ---- shutdown
 
 TEST(strand_test, DrainWaitsUntilAllHasRun) {
   thread_pool pool(2);
@@ -166,7 +167,7 @@ TEST(strand_test, DrainWaitsUntilAllHasRun) {
   serial.drain();
   EXPECT_EQ(ran, 1000) << "no atomic: drain must be enough";
   EXPECT_EQ(serial.submit([] {}), status::closed);
-  serial.drain();  // again: nothing to do
+  serial.drain();  // a second call does nothing
 }
 
 TEST(strand_test, ItsDestructorDrains) {
@@ -179,7 +180,7 @@ TEST(strand_test, ItsDestructorDrains) {
   EXPECT_EQ(ran, 500);
 }
 
-TEST(strand_test, StopHandsBackWhatHasNotBegunInItsOrder) {
+TEST(strand_test, StopReturnsUnbegunSubmissionsInOrder) {
   thread_pool pool(2);
   strand serial(pool);
   event inside;
@@ -193,7 +194,7 @@ TEST(strand_test, StopHandsBackWhatHasNotBegunInItsOrder) {
   std::string order;
   for (const char c : {'a', 'b', 'c'}) ASSERT_TRUE(serial.submit([&order, c] { order += c; }));
   auto unstarted = serial.stop();
-  EXPECT_TRUE(was_asked) << "stop waits for the one that runs";
+  EXPECT_TRUE(was_asked) << "stop waits for the running function";
   EXPECT_EQ(order, "");
   for (auto& f : unstarted) f();
   EXPECT_EQ(order, "abc");
@@ -212,7 +213,7 @@ TEST(strand_test, ShutdownWithinDrainsUntilItsLimitAndThenStops) {
   inside.wait();
   ASSERT_TRUE(serial.submit([] {}));
   std::vector<submission> unstarted;
-  std::jthread ends([&] { unstarted = serial.shutdown_within(deadline::after(1min, clock)); });
+  std::jthread ends([&] { unstarted = serial.shutdown(deadline::after(1min, clock)); });
   eventually([&] { return clock.pending() == 1; });
   EXPECT_TRUE(serial.is_closed());
   EXPECT_FALSE(serial.stop_token().stop_requested());
@@ -223,12 +224,12 @@ TEST(strand_test, ShutdownWithinDrainsUntilItsLimitAndThenStops) {
   strand quick(pool);
   std::atomic<int> ran{0};
   ASSERT_TRUE(quick.submit([&] { ++ran; }));
-  EXPECT_TRUE(quick.shutdown_within(deadline::after(1h)).empty());
+  EXPECT_TRUE(quick.shutdown(deadline::after(1h)).empty());
   EXPECT_EQ(ran, 1);
   EXPECT_FALSE(quick.stop_token().stop_requested());
 }
 
-TEST(strand_test, JoinWaitsForTheEndThatSomebodyElseMakes) {
+TEST(strand_test, JoinWaitsForAnEndMadeByAnotherThread) {
   manual_executor later;
   strand serial(later);
   std::stop_source source;
@@ -239,7 +240,7 @@ TEST(strand_test, JoinWaitsForTheEndThatSomebodyElseMakes) {
   std::optional<status> ended;
   std::jthread joins([&] { ended = serial.join(); });
   serial.close();
-  EXPECT_EQ(serial.join(deadline::after(-1s)), status::timed_out) << "something is inside";
+  EXPECT_EQ(serial.join(deadline::after(-1s)), status::timed_out) << "a submission is inside";
   later.run_all();
   joins.join();
   EXPECT_EQ(*ended, status::ok);
@@ -253,7 +254,7 @@ TEST(strand_test, ClosingAnIdleOneEndsTheWaitForItsEnd) {
   EXPECT_FALSE(ended.is_set());
   serial.close();
   ASSERT_TRUE(ended.is_set());
-  EXPECT_EQ(ended.how(), status::ok);
+  EXPECT_EQ(ended.result(), status::ok);
 }
 
 TEST(strand_test, PostsAfterTheEndStillRunOnItAndOneAtATime) {
@@ -264,7 +265,7 @@ TEST(strand_test, PostsAfterTheEndStillRunOnItAndOneAtATime) {
   posted item([&] { on_it = serial.running_here(); });
   serial.post(item);
   EXPECT_FALSE(on_it);
-  EXPECT_EQ(serial.join(deadline::after(-1s)), status::timed_out) << "it has something to do again";
+  EXPECT_EQ(serial.join(deadline::after(-1s)), status::timed_out) << "it has work again";
   later.run_all();
   EXPECT_TRUE(on_it);
   EXPECT_EQ(serial.join(), status::ok);
@@ -305,7 +306,7 @@ TEST(strand_test, OnAnExecutorThatEndsUnderItEverythingIsRunOneAtATime) {
   }
 }
 
-// ---- many at once
+// ---- many threads
 
 // Accounts that only their strands touch; money moves between them by submissions and by
 // coroutines that hop from strand to strand.
@@ -317,31 +318,31 @@ struct account {
 
 class hop final : public work {
  public:
-  explicit hop(executor& to) : to_(to) {}
+  explicit hop(executor& target) : target_(target) {}
   bool await_ready() const noexcept { return false; }
   void await_suspend(std::coroutine_handle<> h) noexcept {
     handle_ = h;
-    to_.post(*this);
+    target_.post(*this);
   }
   void await_resume() const noexcept {}
   void run() noexcept override { handle_.resume(); }
 
  private:
-  executor& to_;
+  executor& target_;
   std::coroutine_handle<> handle_;
 };
 
-detached transfer(account* from, account* to, long amount, latch* done) {
-  hop to_first(from->serial);
+detached transfer(account* payer, account* payee, long amount, latch* done) {
+  hop to_first(payer->serial);
   co_await to_first;
-  from->balance -= amount;
-  hop to_second(to->serial);
+  payer->balance -= amount;
+  hop to_second(payee->serial);
   co_await to_second;
-  to->balance += amount;
+  payee->balance += amount;
   done->count_down();
 }
 
-TEST(strand_test, WhatOnlyItsFunctionsTouchNeedsNoLock) {
+TEST(strand_test, StateUsedOnlyByItsFunctionsNeedsNoLock) {
   stress run;
   constexpr int threads = 4;
   constexpr int each = 3'000;
@@ -355,21 +356,21 @@ TEST(strand_test, WhatOnlyItsFunctionsTouchNeedsNoLock) {
       movers.emplace_back([&, who] {
         auto choose = run.generator(static_cast<std::uint64_t>(who));
         for (int n = 0; n < each; ++n) {
-          account& from = accounts[choose.below(8)];
-          account& to = accounts[choose.below(8)];
+          account& payer = accounts[choose.below(8)];
+          account& payee = accounts[choose.below(8)];
           const long amount = choose.below(100);
           if (choose.below(2) == 0) {
-            transfer(&from, &to, amount, &done);
+            transfer(&payer, &payee, amount, &done);
             continue;
           }
-          EXPECT_EQ(from.serial.submit([&from, &to, amount, &done] {
-            from.balance -= amount;
-            const auto deposit = [&to, amount, &done] {
-              to.balance += amount;
+          EXPECT_EQ(payer.serial.submit([&payer, &payee, amount, &done] {
+            payer.balance -= amount;
+            const auto deposit = [&payee, amount, &done] {
+              payee.balance += amount;
               done.count_down();
             };
             submission f = deposit;
-            while (!to.serial.try_submit_ref(f)) std::this_thread::yield();
+            while (!payee.serial.try_submit(std::move(f))) std::this_thread::yield();
           }),
                     status::ok);
         }
@@ -384,8 +385,8 @@ TEST(strand_test, WhatOnlyItsFunctionsTouchNeedsNoLock) {
   EXPECT_EQ(total, 8 * 1000);
 }
 
-// A post that comes while the strand is being ended must find it whole, and its end must wait for
-// the turn that ran it. The sanitizers look.
+// A post during the destruction of the strand must find a valid strand, and the destructor must
+// wait for the turn that ran it. The sanitizers check this.
 TEST(strand_test, EndingItRacesWithItsLastTurns) {
   stress run;
   thread_pool pool(3);
@@ -407,8 +408,7 @@ TEST(strand_test, EndingItRacesWithItsLastTurns) {
   }
 }
 
-// A turn that is under way may run the item before the post that brought it has returned. The
-// sanitizers look.
+// A running turn may run the item before its post has returned. The sanitizers check this.
 TEST(strand_test, ItMayBeDestroyedAsSoonAsAPostedItemHasRun) {
   stress run;
   thread_pool pool(2);
@@ -435,8 +435,8 @@ TEST(strand_test, ItMayBeDestroyedAsSoonAsAPostedItemHasRun) {
   }
 }
 
-// The end of the strand is run by the post itself, after the turn and on top of it.
-TEST(strand_test, WhatATurnMakesReadyMayDestroyTheStrandInsideThePost) {
+// The post itself runs the function that destroys the strand, after the turn.
+TEST(strand_test, WorkMadeReadyByATurnMayDestroyTheStrandInsideThePost) {
   inline_executor here;
   auto serial = std::make_unique<strand>(here);
   posted ends([&] { serial.reset(); });
@@ -460,11 +460,11 @@ class strand_DeathTest : public ::testing::Test {
 };
 
 TEST_F(strand_DeathTest, EndingItFromInsideIsABrokenContract) {
-  constexpr auto said = "strand \"mails\": expected not to be ended from inside";
-  EXPECT_DEATH(end_from_inside([](strand& s) { s.drain(); }), said);
-  EXPECT_DEATH(end_from_inside([](strand& s) { (void)s.stop(); }), said);
-  EXPECT_DEATH(end_from_inside([](strand& s) { (void)s.shutdown_within({}); }), said);
-  EXPECT_DEATH(end_from_inside([](strand& s) { (void)s.join(); }), said);
+  constexpr auto expected = "strand \"mails\": expected not to be ended from inside";
+  EXPECT_DEATH(end_from_inside([](strand& s) { s.drain(); }), expected);
+  EXPECT_DEATH(end_from_inside([](strand& s) { (void)s.stop(); }), expected);
+  EXPECT_DEATH(end_from_inside([](strand& s) { (void)s.shutdown({}); }), expected);
+  EXPECT_DEATH(end_from_inside([](strand& s) { (void)s.join(); }), expected);
 }
 
 TEST_F(strand_DeathTest, OptionsThatMakeNoSenseAreBrokenContracts) {

@@ -1,9 +1,9 @@
 #pragma once
 
-// A function on its way to an executor, and how urgent it is.
+// A function to be run by an executor, with a priority.
 //
-// Made from any callable, or from a priority and a callable; a larger priority is more urgent, and
-// only an executor with priorities looks at it:
+// Made from any callable, or from a priority and a callable. A larger priority is more urgent; only
+// an executor with priorities uses it:
 //
 //     if (!pool.submit([] { thumbnail(); })) return;  // closed
 //     const status s = pool.submit({9, [] { password_mail(); }});
@@ -28,18 +28,18 @@ class submission {
   submission(F&& f) : run(std::forward<F>(f)) {}
   template <class F>
     requires std::is_invocable_v<std::decay_t<F>&>
-  submission(std::int32_t how_urgent, F&& f) : run(std::forward<F>(f)), priority(how_urgent) {}
+  submission(std::int32_t urgency, F&& f) : run(std::forward<F>(f)), priority(urgency) {}
 
   void operator()() { run(); }
   explicit operator bool() const noexcept { return static_cast<bool>(run); }
 
   unique_function<void()> run;
   std::int32_t priority = 0;
-  // The executor's own, for its counters. Cleared before it is given back to the user, who may
-  // submit it elsewhere.
+  // Used by the executor for its counters. Cleared before the submission is returned to the user,
+  // who may submit it to another executor.
   enum class kind : std::uint32_t { submitted, timed, posted };
   kind mark = kind::submitted;
-  std::int64_t stamp = 0;  // when a timed one was accepted
+  std::int64_t stamp = 0;  // if timed: when it was accepted, in ns
   void clear_mark() noexcept {
     mark = kind::submitted;
     stamp = 0;

@@ -35,7 +35,7 @@ TEST(submission_test, CarriesItsPriorityAlong) {
   EXPECT_EQ(ran, 1);
 }
 
-TEST(submission_test, OneThatWasNotFilledIsFalse) {
+TEST(submission_test, AnEmptySubmissionIsFalse) {
   EXPECT_FALSE(submission());
   void (*none)() = nullptr;
   EXPECT_FALSE(submission(none));

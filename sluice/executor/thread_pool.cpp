@@ -1,3 +1,8 @@
+// How a submission reaches a thread: `submit` pushes it into the intake (detail/intake.hpp), a
+// bounded queue, and wakes a sleeping worker. A worker takes up to half its share of the queue as a
+// batch (detail/lent_batch.hpp) and runs the batch without the queue's lock; an idle worker may
+// steal back items of the batch that have not begun, so none waits behind a long function.
+
 #include "sluice/executor/thread_pool.hpp"
 
 #include <algorithm>
@@ -13,7 +18,7 @@
 namespace sluice {
 namespace {
 
-// The pool that the calling thread belongs to, whatever executor runs on top of it right now.
+// The pool that the calling thread belongs to, even while it runs work of a strand on the pool.
 constinit thread_local const thread_pool* this_threads_pool = nullptr;
 
 clock& clock_of(const thread_pool_options& o) {
@@ -28,18 +33,18 @@ std::optional<detail::intake_store::by_priority::order> order_of(const thread_po
                                                       o.overflow == overflow::drop_oldest};
 }
 
-// The processors that threads are bound to: those asked for, all of which must be usable.
-cpu_affinity checked(cpu_affinity asked) {
-  if (asked.how == cpu_affinity::binding::none) return asked;
+// Fills in the processors to bind threads to. Throws if one of them is not usable.
+cpu_affinity checked(cpu_affinity affinity) {
+  if (affinity.kind == cpu_affinity::binding::none) return affinity;
   const auto usable = seam::usable_cpus();
-  if (asked.cpus.empty()) asked.cpus = usable;
-  for (const unsigned cpu : asked.cpus) {
+  if (affinity.cpus.empty()) affinity.cpus = usable;
+  for (const unsigned cpu : affinity.cpus) {
     if (std::ranges::find(usable, cpu) != usable.end()) continue;
     throw std::system_error(std::make_error_code(std::errc::invalid_argument),
                             "sluice::thread_pool: this process may not use CPU " +
                                 std::to_string(cpu));
   }
-  return asked;
+  return affinity;
 }
 
 std::function<seam::thread_times()> measure_of(const thread_pool_options& o) {
@@ -48,7 +53,7 @@ std::function<seam::thread_times()> measure_of(const thread_pool_options& o) {
   return [] { return seam::this_thread_times(); };
 }
 
-// What a policy drops may have been marked when it came in.
+// A dropped submission may have been marked when it was accepted.
 std::function<void(submission&&)> without_marks(std::function<void(submission&&)>&& on_drop) {
   if (!on_drop) return {};
   return [on_drop = std::move(on_drop)](submission&& dropped) {
@@ -57,58 +62,60 @@ std::function<void(submission&&)> without_marks(std::function<void(submission&&)
   };
 }
 
-// How a thread looks for more before it sleeps: some microseconds in all.
-constexpr int looks_max = 12;
-constexpr int pauses_between_looks = 24;
+// How long a thread polls for work before it sleeps: some microseconds in all.
+constexpr int polls_max = 12;
+constexpr int pauses_between_polls = 24;
 
-// The ends of so many threads are told of: what is known of one object is kept in one place, which
-// a pool of hundreds would fill for others.
-constexpr std::size_t told_threads_max = 128;
+// Report at most this many threads per pool: all records of one object share one table shard, and a
+// large pool would leave no capacity for other objects.
+constexpr std::size_t reported_threads_max = 128;
 
-// For whoever watches: the end of the pool is a wait for the end of this thread.
-void told_end_of(const event& ended, watch::party who) noexcept {
-  watch::took({.object = &ended,
+// For wait reports: a wait for the end of the pool is a wait for the end of this thread.
+void report_end_holder(const event& ended, wait_report::party holder) noexcept {
+  wait_report::took({.object = &ended,
                .type = "sluice::thread_pool",
-               .how = watch::held_as::running,
-               .by = who,
+               .mode = wait_report::held_as::running,
+               .by = holder,
                .at = std::source_location(),
                .waited = false});
 }
 
-// For whoever watches: what is queued is run by this thread, or another one of so many.
-void told_crew_of(const executor& pool, std::size_t threads) noexcept {
-  watch::took({.object = &pool,
+// For wait reports: queued work is run by this thread or one of the other `threads`.
+void report_crew(const executor& pool, std::size_t threads) noexcept {
+  wait_report::took({.object = &pool,
                .type = "sluice::thread_pool",
-               .how = watch::held_as::crew,
-               .by = watch::party::this_thread(),
+               .mode = wait_report::held_as::crew,
+               .by = wait_report::party::this_thread(),
                .count = static_cast<std::int64_t>(threads),
                .waited = false});
 }
 
-// Of a number that its own thread alone changes.
-void count(atomic<std::uint64_t>& mine) noexcept { mine.store(mine.load(relaxed) + 1, relaxed); }
+// Increments a counter that only the calling thread writes.
+void increment(atomic<std::uint64_t>& counter) noexcept {
+  counter.store(counter.load(relaxed) + 1, relaxed);
+}
 
 }  // namespace
 
-// On cache lines of its own: the counts are written by its thread after every function.
+// On its own cache lines: its thread writes the counts after every function.
 struct alignas(64) thread_pool::worker {
   explicit worker(std::size_t n) noexcept : number(n) {}
 
   const std::size_t number;  // from 1
   seam::thread handle;       // protected by the pool's mutex
-  atomic<std::uint64_t> party{0};  // what whoever watches knows its thread by; 0: not begun
+  atomic<std::uint64_t> party{0};  // its thread's id in wait reports; 0: not started
 
   alignas(64) atomic<std::uint64_t> completed{0};
   atomic<std::uint64_t> posts{0};
   atomic<bool> busy{false};
 
-  // Its own thread's.
-  detail::lent_batch batch;        // what it runs next
-  bool newborn = true;             // was counted as idle when it was started
-  std::size_t until_measured = 0;  // so many functions before the next one that is measured
+  // Used by its own thread only.
+  detail::lent_batch batch;        // the submissions to run next
+  bool counted_idle = true;        // `start_one` has counted it as idle
+  std::size_t until_measured = 0;  // functions to run before the next measured one
 };
 
-// ---- the beginning
+// ---- construction
 
 thread_pool::thread_pool(options o)
     : queued_executor("sluice::thread_pool",
@@ -131,10 +138,10 @@ thread_pool::thread_pool(options o)
   const char* const expected = o.problem();
   check_named(expected == nullptr, "sluice::thread_pool", o.name.c_str(), expected);
   intake_.time_one_in(o.time_every, clock_of(o));
-  if (!o.name.empty()) watch::set_name(&ended_, o.name);
+  if (!o.name.empty()) wait_report::set_name(&ended_, o.name);
   if (o.sizing.has_value()) {
     meter_.emplace(*o.sizing, core_, max_);
-    limit_.store(meter_->threads(), relaxed);  // no other thread is there yet
+    limit_.store(meter_->threads(), relaxed);  // no other thread exists yet
   }
   try {
     const std::lock_guard hold(mutex_);
@@ -149,7 +156,7 @@ const char* thread_pool_options::problem() const noexcept {
   if (core < 1) return "at least one thread (core)";
   if (max.value_or(core) < core) return "max not to be below core";
   if (max.value_or(core) > thread_pool::threads_max) return "a max of at most 65536 threads";
-  if (sizing.has_value() && !max.has_value()) return "a max up to which sizing may go";
+  if (sizing.has_value() && !max.has_value()) return "a max, the upper limit of sizing";
   if (ageing < std::chrono::nanoseconds::zero()) return "an ageing that is not negative";
   return capacity > 0 ? nullptr : "a capacity of at least 1";
 }
@@ -159,7 +166,7 @@ thread_pool::~thread_pool() {
   // acquire: pairs with the release in `post`, which touches nothing after it.
   for (backoff again; posting_.load(acquire) != 0;) again.pause();
   end("sluice::thread_pool");
-  watch::gone(static_cast<const executor*>(this));
+  wait_report::destroyed(static_cast<const executor*>(this));
 }
 
 bool thread_pool::on_own_thread() const noexcept { return this_threads_pool == this; }
@@ -169,11 +176,12 @@ void thread_pool::must_not_be_own_thread() const noexcept {
               "not to be ended or joined by one of its own threads, which would wait for itself");
 }
 
-// ---- what comes in
+// ---- submitting and posting
 
 void thread_pool::post(work& item) noexcept {
-  // The item may run at once, and somebody destroy the pool because of what it did; not while one
-  // of its own threads is in here. relaxed: that one has seen this with it.
+  // The item may run immediately and cause the destruction of the pool while this call is still
+  // running; not on one of the pool's own threads. relaxed: the thread that destroys the pool got
+  // the item, and this addition happens before the item was queued.
   const bool from_outside = !on_own_thread();
   if (from_outside) posting_.fetch_add(1, relaxed);
   const bool taken = intake_.post(item);
@@ -186,7 +194,7 @@ void thread_pool::post(work& item) noexcept {
 }
 
 status thread_pool::accept(submission& f, const wait_limits* limits) {
-  // All threads of the pool could wait for room at once, and then nobody would make any.
+  // If all threads of the pool waited for capacity at once, none would free any.
   const bool must_not_wait = limits != nullptr && blocks_ && on_own_thread();
   if (!must_not_wait) [[likely]] return queued_executor::accept(f, limits);
   if (limits->stop.stop_requested()) return status::stopped;
@@ -194,15 +202,15 @@ status thread_pool::accept(submission& f, const wait_limits* limits) {
   return now == status::full ? run_by_caller(f) : now;
 }
 
-// ---- threads come and go
+// ---- starting and ending threads
 
-// More is waiting than there are threads that look for it. Whoever submits puts something in and
-// then looks here; a thread that has found something stops being idle and then looks here; one that
-// leaves is no longer counted, stops being idle and then looks at what is waiting. All change
-// idle_, so the later of them sees what the other did: nothing is left waiting while a thread could
-// be started for it.
+// Returns true if more work is queued than threads are idle, and another thread is allowed.
+// A submitter adds work and then calls this; a thread that has found work decrements idle_ and then
+// calls this; a leaving thread decrements threads_, then idle_, then checks for queued work. All of
+// them modify idle_, so the later one sees the effects of the earlier: no work stays queued while a
+// thread could be started for it.
 bool thread_pool::lacks_threads() noexcept {
-  const auto idle = idle_.fetch_add(0, acq_rel);  // acq_rel: pairs with every other change of it
+  const auto idle = idle_.fetch_add(0, acq_rel);  // acq_rel: pairs with every other change of idle_
   return threads() < limit() && intake_.pending() > idle;
 }
 
@@ -222,9 +230,9 @@ void thread_pool::start_one() {
   if (place == workers_.end()) place = workers_.insert(place, nullptr);
   auto made = std::make_unique<worker>(static_cast<std::size_t>(place - workers_.begin()) + 1);
   worker& me = *made;
-  const auto life = [this, &me] { live(me); };  // it takes mutex_ before it ends
+  const auto life = [this, &me] { live(me); };  // takes mutex_ before it ends
   const auto now = threads() + 1;
-  // Counted before it runs: it may have found something, and be idle no more, at any moment.
+  // Count it before it runs: it may find work and decrement idle_ at any moment.
   threads_.store(now, relaxed);
   idle_.fetch_add(1, acq_rel);
   try {
@@ -238,8 +246,8 @@ void thread_pool::start_one() {
   past_.threads_largest = std::max(past_.threads_largest, now);
 }
 
-// False: it must stay, because there would be too few or because there is something to do. True:
-// it has left, and touches nothing of the pool any more.
+// Returns false if the thread must stay, because there would be too few threads or because there is
+// work. Returns true if it has left; it must not touch the pool after that.
 bool thread_pool::leave(worker& me, exit why) noexcept {
   seam::thread before;
   bool last = false;
@@ -256,43 +264,45 @@ bool thread_pool::leave(worker& me, exit why) noexcept {
       return false;
     }
     last = threads() == 0;
-    if (!over_) at_rest_.notify_one();  // it may be that all who are left are at rest
-    if (me.number <= told_threads_max) watch::gave(&ended_, watch::party::this_thread());
-    if (max_ == core_) watch::gave(static_cast<const executor*>(this), watch::party::this_thread());
+    if (!has_retired_) at_rest_.notify_one();  // all remaining threads may be at rest
+    const auto this_thread = wait_report::party::this_thread();
+    if (me.number <= reported_threads_max) wait_report::gave(&ended_, this_thread);
+    if (max_ == core_) wait_report::gave(static_cast<const executor*>(this), this_thread);
     past_.completed += me.completed.load(relaxed);
     past_.posts += me.posts.load(relaxed);
     before = std::exchange(last_ended_, std::move(me.handle));
-    workers_[me.number - 1].reset();  // `me` is gone
+    workers_[me.number - 1].reset();  // destroys `me`
   }
   if (before.joinable()) before.join();
   if (last) ended_.set();
   return true;
 }
 
-// Of a thread that has found the pool closed and empty. It stays while another one runs something:
-// that may wait for a post which has not come yet. When all are here, the pool is at its end.
-// False: there is something to do.
+// Called by a thread that found the pool closed and empty. Waits while another thread runs a
+// function, which may wait for a post that is still to be made. The pool ends when all threads are
+// here. Returns false if there is work.
 bool thread_pool::rest(std::unique_lock<sluice::mutex>& hold) noexcept {
   ++resting_;
-  at_rest_.wait(hold, [&] { return over_ || resting_ == threads() || intake_.pending() > 0; });
-  if (!over_ && resting_ == threads() && intake_.retire()) {
-    over_ = true;
+  at_rest_.wait(hold,
+                [&] { return has_retired_ || resting_ == threads() || intake_.pending() > 0; });
+  if (!has_retired_ && resting_ == threads() && intake_.retire()) {
+    has_retired_ = true;
     at_rest_.notify_all();
   }
   --resting_;
-  return over_;
+  return has_retired_;
 }
 
-// What was put in before is seen by whoever goes to rest after this.
+// Takes mutex_ so that a thread that rests after this sees work added before it.
 void thread_pool::wake_one_at_rest() noexcept {
   const std::lock_guard hold(mutex_);
   at_rest_.notify_one();
 }
 
-// ---- what a thread does
+// ---- the loop of a thread
 
-void thread_pool::settle_in(const worker& me) const noexcept {
-  // The number is what tells one from the other: a long name makes room for it.
+void thread_pool::set_up_thread(const worker& me) const noexcept {
+  // A long name is cut so that the number, which identifies the thread, fits.
   std::array<char, seam::thread_name_max + 1> shown{};
   std::array<char, seam::thread_name_max> digits{'-'};
   const auto end = std::to_chars(digits.data() + 1, digits.data() + digits.size(), me.number).ptr;
@@ -301,53 +311,56 @@ void thread_pool::settle_in(const worker& me) const noexcept {
   std::ranges::copy(ending, std::ranges::copy(first, shown.begin()).out);
   seam::name_thread(shown.data());
 
-  // A processor that has gone since the pool was made binds nobody: the thread runs elsewhere.
+  // If a processor was removed since the pool was created, the thread stays unbound.
   const auto& cpus = affinity_.cpus;
-  if (affinity_.how == cpu_affinity::binding::whole_set) seam::pin_thread(cpus);
-  if (affinity_.how == cpu_affinity::binding::one_each) {
+  if (affinity_.kind == cpu_affinity::binding::whole_set) seam::pin_thread(cpus);
+  if (affinity_.kind == cpu_affinity::binding::one_each) {
     seam::pin_thread({&cpus[(me.number - 1) % cpus.size()], 1});
   }
 }
 
 void thread_pool::live(worker& me) noexcept {
   this_threads_pool = this;
-  me.party.store(watch::party::this_thread().word(), relaxed);  // a number, nothing hangs on it
-  if (watch::is_on()) [[unlikely]] {
-    if (me.number <= told_threads_max) told_end_of(ended_, watch::party::this_thread());
-    if (max_ == core_) told_crew_of(*this, core_);  // there will be no others
+  const auto this_thread = wait_report::party::this_thread();
+  me.party.store(this_thread.word(), relaxed);  // only a number: orders nothing
+  if (wait_report::is_on()) [[unlikely]] {
+    if (me.number <= reported_threads_max) report_end_holder(ended_, this_thread);
+    if (max_ == core_) report_crew(*this, core_);  // the set of threads is final
   }
-  settle_in(me);
+  set_up_thread(me);
   const running here(*this);
   while (auto* const f = next(me)) run(me, *f);
 }
 
-// The first of what is there, if anything. The rest is its own, until others have nothing to do.
+// Takes a batch from the queue without waiting and returns its first submission; null if the queue
+// is empty. Idle threads may steal back the rest of the batch.
 submission* thread_pool::borrow(worker& me) {
-  // While there could be more threads, nothing is put aside for one of them.
+  // While another thread could be started, take one submission at a time.
   const auto threads_to_share = threads() < limit() ? intake_.capacity() : threads();
   submission* first = nullptr;
-  // All that was lent may be gone before it is begun.
+  // Other threads may steal the whole batch before this one begins it.
   while (first == nullptr && intake_.lend(me.batch, threads_to_share)) first = me.batch.next();
   return first;
 }
 
-// Finds the thread idle if it is new, else busy; leaves it busy if there was something.
+// Returns the next submission to run, or null if the thread has left the pool. On entry a new
+// thread is counted as idle, any other as busy; on a non-null return it is counted as busy.
 submission* thread_pool::next(worker& me) {
-  if (auto* const mine = me.batch.next()) [[likely]] return mine;
-  if (!std::exchange(me.newborn, false)) {
+  if (auto* const own = me.batch.next()) [[likely]] return own;
+  if (!std::exchange(me.counted_idle, false)) {
     const bool too_many = threads() > limit();
     if (!too_many) {
-      if (auto* const mine = borrow(me)) return mine;
+      if (auto* const own = borrow(me)) return own;
     }
     if (too_many) intake_.give_up(me.batch);
     idle_.fetch_add(1, acq_rel);
-    // release: pairs with the acquire in `stats`. Who sees that it is not active, finds it idle.
+    // release: pairs with the acquire in `stats`: a thread that is seen not busy is counted idle.
     me.busy.store(false, release);
     if (too_many && leave(me, exit::too_many)) return nullptr;
   }
   submission* found = nullptr;
   while (found == nullptr) {
-    if (look_for_more()) found = borrow(me);
+    if (poll_for_work()) found = borrow(me);
     if (found != nullptr) break;
     deadline until;
     if (threads() > core_) {
@@ -367,39 +380,39 @@ submission* thread_pool::next(worker& me) {
   return found;
 }
 
-// A thread that has just run out of work is likely to get more in a moment. It looks now and then,
-// not all the time: whoever submits would have to fetch the line back after every look, and what
-// comes in meanwhile is taken at once. False: it is time to sleep.
-bool thread_pool::look_for_more() noexcept {
-  const auto there = [this] { return intake_.pending() > 0 || intake_.is_closed(); };
+// Polls for a short time, because a thread that has just run out of work is likely to get more
+// soon. Pauses between polls: after each poll, a submitter must fetch the cache line back. Returns
+// false if there is no work and the thread should sleep.
+bool thread_pool::poll_for_work() noexcept {
+  const auto has_work = [this] { return intake_.pending() > 0 || intake_.is_closed(); };
   if (seam::can_spin()) {
     intake_.start_looking();
     bool found = false;
-    for (int looks = 0; looks < looks_max && !found; ++looks) {
-      for (int left = pauses_between_looks; left > 0; --left) seam::pause();
-      found = there();
+    for (int polls = 0; polls < polls_max && !found; ++polls) {
+      for (int left = pauses_between_polls; left > 0; --left) seam::pause();
+      found = has_work();
     }
     intake_.stop_looking();
     if (found) return true;
   }
   for (int left = seam::yields_before_sleep; left > 0; --left) {
     seam::yield();
-    if (there()) return true;
+    if (has_work()) return true;
   }
   return false;
 }
 
 void thread_pool::run(worker& me, submission& f) noexcept {
-  const auto what = f.mark;
+  const auto mark = f.mark;
   if (measure_ && me.until_measured-- == 0) [[unlikely]] {
     run_measured(me, f);
-  } else if (what == submission::kind::timed) [[unlikely]] {
+  } else if (mark == submission::kind::timed) [[unlikely]] {
     run_timed(f);
   } else {
     run_submission(f);
   }
-  f.run.reset();  // what it holds is let go of now, not when the next one comes
-  count(what == submission::kind::posted ? me.posts : me.completed);
+  f.run.reset();  // destroy the captures now, not when the slot is used again
+  increment(mark == submission::kind::posted ? me.posts : me.completed);
 }
 
 void thread_pool::run_timed(submission& f) noexcept {
@@ -429,26 +442,26 @@ void thread_pool::run_measured(worker& me, submission& f) noexcept {
   grow_if_needed();
 }
 
-// ---- the end
+// ---- shutdown
 
 status thread_pool::join(const wait_limits& limits) {
   must_not_be_own_thread();
-  if (watch::is_on()) [[unlikely]] tell_whose_end();
-  return ended_.wait_within(limits);
+  if (wait_report::is_on()) [[unlikely]] report_end_holders();
+  return ended_.wait(limits);
 }
 
-// A join waits for all threads that there are now.
-void thread_pool::tell_whose_end() noexcept {
+// For wait reports: a join waits for all current threads.
+void thread_pool::report_end_holders() noexcept {
   const std::lock_guard hold(mutex_);
   for (const auto& each : workers_) {
     if (each == nullptr) continue;
-    const auto who = watch::party::from_word(each->party.load(relaxed));
-    if (who && each->number <= told_threads_max) told_end_of(ended_, who);
+    const auto holder = wait_report::party::from_word(each->party.load(relaxed));
+    if (holder && each->number <= reported_threads_max) report_end_holder(ended_, holder);
   }
 }
 
 void thread_pool::end_threads() noexcept {
-  if (watch::is_on()) [[unlikely]] tell_whose_end();
+  if (wait_report::is_on()) [[unlikely]] report_end_holders();
   ended_.wait();
   seam::thread last;
   {
@@ -467,14 +480,15 @@ void thread_pool::drain() {
 std::vector<submission> thread_pool::stop() {
   must_not_be_own_thread();
   close();
-  auto unstarted = intake_.take_back();  // first: whoever stops would begin the next one
+  // Before the stop request: a function that stops would let its thread begin the next one.
+  auto unstarted = intake_.take_back();
   for (auto& each : unstarted) each.clear_mark();
   stop_.request_stop();
   end_threads();
   return unstarted;
 }
 
-std::vector<submission> thread_pool::shutdown_within(const wait_limits& limits) {
+std::vector<submission> thread_pool::shutdown(const wait_limits& limits) {
   must_not_be_own_thread();
   close();
   if (!join(limits)) return stop();
@@ -482,7 +496,7 @@ std::vector<submission> thread_pool::shutdown_within(const wait_limits& limits) 
   return {};
 }
 
-// ---- looking
+// ---- statistics
 
 thread_pool_stats thread_pool::stats() const {
   const auto in = intake_.stats();
@@ -493,7 +507,7 @@ thread_pool_stats thread_pool::stats() const {
   now.queued = queued();
   now.dropped = in.dropped;
   now.run_by_caller = run_by_caller_.load(relaxed);
-  // Those that a caller ran were turned away by the queue first.
+  // The queue rejected the submissions that their callers then ran.
   now.rejected = in.rejected - std::min(in.rejected, now.run_by_caller);
   now.completed += now.run_by_caller;
   now.failed = failures();

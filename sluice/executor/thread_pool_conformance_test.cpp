@@ -44,21 +44,21 @@ struct elastic_kind : pool_kind<4, false> {
       : pool_kind(from(std::move(s),
                        {.core = 1, .max = 4, .keep_alive = std::chrono::microseconds(50)})) {}
 };
-struct by_priority_kind : pool_kind<1, true> {  // equals keep their order
+struct by_priority_kind : pool_kind<1, true> {  // equal priorities keep their order
   static constexpr const char* name = "by priority";
   explicit by_priority_kind(executor_setup&& s)
       : pool_kind(from(std::move(s),
                        {.core = 1, .by_priority = true, .ageing = std::chrono::seconds(1)})) {}
 };
-// The measurements say at random that functions wait or compute: the limit of threads never rests.
+// Random measurements of waiting and computing, so the limit of threads changes all the time.
 struct sizing_kind : pool_kind<1, false> {
   static constexpr const char* name = "sizing itself";
   static constexpr bool is_serial = false;
   static seam::thread_times by_chance() {
-    static thread_local seam::thread_times mine;
-    mine.wall += std::chrono::milliseconds(1);
-    if (thread_random().below(2) == 0) mine.computing += std::chrono::milliseconds(1);
-    return mine;
+    static thread_local seam::thread_times times;
+    times.wall += std::chrono::milliseconds(1);
+    if (thread_random().below(2) == 0) times.computing += std::chrono::milliseconds(1);
+    return times;
   }
   explicit sizing_kind(executor_setup&& s)
       : pool_kind(from(std::move(s),
@@ -73,7 +73,7 @@ INSTANTIATE_TYPED_TEST_SUITE_P(thread_pool, executor_suite, pools);
 INSTANTIATE_TYPED_TEST_SUITE_P(thread_pool, executor_suite_DeathTest, one_thread_kind);
 INSTANTIATE_TYPED_TEST_SUITE_P(thread_pool, bounded_executor_suite, pools);
 INSTANTIATE_TYPED_TEST_SUITE_P(thread_pool, bounded_executor_suite_DeathTest, one_thread_kind);
-// Its number of threads is not known, so what needs every thread held up does not apply.
+// Its number of threads is unknown, so tests that block every thread do not apply.
 INSTANTIATE_TYPED_TEST_SUITE_P(sizing_thread_pool, executor_suite, sizing_kind);
 
 }  // namespace sluice::testing::thread_pool_conformance_test

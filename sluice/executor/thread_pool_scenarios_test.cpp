@@ -1,7 +1,7 @@
-// What the JSR-166 tests of java.util.concurrent.ThreadPoolExecutor establish, told in our own
-// words for thread_pool: the same situations, with the outcomes that are documented here. Left out
-// is what has no counterpart: removing from the queue, changing sizes while it runs, interrupts,
-// hooks around functions, invokeAll and invokeAny (futures have those).
+// The situations of the JSR-166 tests of java.util.concurrent.ThreadPoolExecutor, for thread_pool,
+// with the outcomes documented here. Left out, because they have no counterpart: removing from the
+// queue, changing sizes while it runs, interrupts, hooks around functions, invokeAll and invokeAny
+// (futures have those).
 
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ using namespace std::chrono_literals;
 using testing::blocker;
 using testing::eventually;
 
-// A pool of one thread that is held up, with a queue of one that is full.
+// A pool of one blocked thread, with a full queue of one.
 struct saturated {
   explicit saturated(overflow policy)
       : pool({.core = 1, .capacity = 1, .overflow = policy, .on_drop = [this](submission&&) {
@@ -33,7 +33,7 @@ struct saturated {
     held.until_inside(1);
     EXPECT_TRUE(pool.submit([this] { ++ran; }));
   }
-  ~saturated() { held.let_go(); }  // or the pool would wait for it
+  ~saturated() { held.release(); }  // otherwise the pool's destructor would wait for it
 
   std::atomic<int> ran{0};
   std::atomic<int> dropped{0};
@@ -57,7 +57,7 @@ TEST(thread_pool_scenarios, TheActiveCountRisesWhenAFunctionBeginsAndFallsWhenIt
   ASSERT_TRUE(pool.submit(held.function()));
   held.until_inside(1);
   EXPECT_EQ(pool.stats().active, 1U);
-  held.let_go();
+  held.release();
   eventually([&] { return pool.stats().active == 0; });
 }
 
@@ -73,7 +73,7 @@ TEST(thread_pool_scenarios, TheCompletedCountRisesWhenAFunctionHasEndedNotWhenIt
   ASSERT_TRUE(pool.submit(held.function()));
   held.until_inside(1);
   EXPECT_EQ(pool.stats().completed, 0U);
-  held.let_go();
+  held.release();
   eventually([&] { return pool.stats().completed == 1; });
 }
 
@@ -85,12 +85,12 @@ TEST(thread_pool_scenarios, TheLargestThreadCountIsRememberedAfterTheEnd) {
   for (int i = 0; i < count; ++i) ASSERT_TRUE(pool.submit(held.function()));
   held.until_inside(count);
   EXPECT_EQ(pool.stats().threads_largest, 3U);
-  held.let_go();
+  held.release();
   pool.drain();
   EXPECT_EQ(pool.stats().threads_largest, 3U);
 }
 
-TEST(thread_pool_scenarios, TheQueueHoldsWhatHasNotBegun) {
+TEST(thread_pool_scenarios, TheQueueHoldsUnbegunSubmissions) {
   thread_pool pool({.core = 1, .capacity = 10});
   blocker held;
   for (int i = 0; i < 5; ++i) ASSERT_TRUE(pool.submit(held.function()));
@@ -118,7 +118,7 @@ TEST(thread_pool_scenarios, AFixedPoolNeverStartsMore) {
   for (int i = 0; i < 50; ++i) ASSERT_TRUE(pool.submit(held.function()));
   held.until_inside(2);
   EXPECT_EQ(pool.threads(), 2U);
-  held.let_go();
+  held.release();
   pool.drain();
   EXPECT_EQ(pool.stats().threads_largest, 2U);
   EXPECT_EQ(pool.stats().completed, 50U);
@@ -136,7 +136,7 @@ TEST(thread_pool_scenarios, ThreadsAreUsedAgain) {
 
 // ---- saturation
 
-TEST(thread_pool_scenarios, ASaturatedPoolThatRejectsSaysFull) {
+TEST(thread_pool_scenarios, ASaturatedPoolThatRejectsReturnsFull) {
   saturated s(overflow::reject);
   for (int i = 0; i < 5; ++i) EXPECT_EQ(s.pool.submit([] {}), status::full);
   EXPECT_EQ(s.pool.stats().rejected, 5U);
@@ -158,7 +158,7 @@ TEST(thread_pool_scenarios, ASaturatedPoolDiscardsTheNewest) {
   for (int i = 0; i < 5; ++i) {
     EXPECT_EQ(s.pool.submit([&] { newest = true; }), status::dropped);
   }
-  s.held.let_go();
+  s.held.release();
   s.pool.drain();
   EXPECT_FALSE(newest);
   EXPECT_EQ(s.ran, 1);
@@ -169,22 +169,22 @@ TEST(thread_pool_scenarios, ASaturatedPoolDiscardsTheOldest) {
   saturated s(overflow::drop_oldest);
   std::atomic<int> later{0};
   for (int i = 0; i < 5; ++i) EXPECT_TRUE(s.pool.submit([&, i] { later = i; }));
-  s.held.let_go();
+  s.held.release();
   s.pool.drain();
-  EXPECT_EQ(s.ran, 0) << "the one that waited longest";
+  EXPECT_EQ(s.ran, 0) << "the oldest submission was dropped";
   EXPECT_EQ(later, 4) << "only the last is left";
   EXPECT_EQ(s.dropped, 5);
 }
 
-TEST(thread_pool_scenarios, ASaturatedPoolThatBlocksTakesItWhenThereIsRoom) {
+TEST(thread_pool_scenarios, ASaturatedPoolThatBlocksAcceptsWhenCapacityIsFreed) {
   saturated s(overflow::block);
   EXPECT_EQ(s.pool.try_submit([] {}), status::full);
-  EXPECT_EQ(s.pool.try_submit_for([] {}, 1ms), status::timed_out);
+  EXPECT_EQ(s.pool.submit([] {}, 1ms), status::timed_out);
   std::atomic<bool> ran{false};
   std::jthread waits([&] { EXPECT_TRUE(s.pool.submit([&] { ran = true; })); });
   eventually([&] { return s.pool.waiting_to_submit() == 1; });
   EXPECT_FALSE(ran);
-  s.held.let_go();
+  s.held.release();
   waits.join();
   s.pool.drain();
   EXPECT_TRUE(ran);
@@ -203,14 +203,14 @@ TEST(thread_pool_scenarios, ASubmitterThatWaitsCanBeStopped) {
 
 // ---- after the end
 
-TEST(thread_pool_scenarios, AfterTheEndEveryPolicySaysClosedAndNobodyRunsIt) {
+TEST(thread_pool_scenarios, AfterTheEndEveryPolicyReturnsClosedAndRunsNothing) {
   for (const auto policy : {overflow::block, overflow::reject, overflow::caller_runs,
                             overflow::drop_newest, overflow::drop_oldest, overflow::latest}) {
     thread_pool pool({.core = 1, .capacity = 1, .overflow = policy});
     pool.close();
     std::atomic<bool> ran{false};
     submission f = [&] { ran = true; };
-    EXPECT_EQ(pool.submit_within(f, {}), status::closed) << to_string(policy);
+    EXPECT_EQ(pool.submit(std::move(f)), status::closed) << to_string(policy);
     EXPECT_TRUE(f) << "it is still the caller's";
     pool.drain();
     EXPECT_FALSE(ran);
@@ -219,7 +219,7 @@ TEST(thread_pool_scenarios, AfterTheEndEveryPolicySaysClosedAndNobodyRunsIt) {
   }
 }
 
-TEST(thread_pool_scenarios, ItIsClosedOnceItHasBeenToldTo) {
+TEST(thread_pool_scenarios, ItIsClosedAfterClose) {
   thread_pool pool(1);
   EXPECT_FALSE(pool.is_closed());
   EXPECT_TRUE(pool.close());
@@ -227,7 +227,7 @@ TEST(thread_pool_scenarios, ItIsClosedOnceItHasBeenToldTo) {
   EXPECT_FALSE(pool.close());
 }
 
-TEST(thread_pool_scenarios, JoiningAPoolThatGoesOnTimesOut) {
+TEST(thread_pool_scenarios, JoiningARunningPoolTimesOut) {
   thread_pool pool(1);
   EXPECT_EQ(pool.join(deadline::after(0s)), status::timed_out);
   EXPECT_EQ(pool.join(deadline::after(1ms)), status::timed_out);
@@ -242,7 +242,7 @@ TEST(thread_pool_scenarios, AClosedPoolHasNotEndedWhileAFunctionRuns) {
   pool.close();
   EXPECT_EQ(pool.join(deadline::after(0s)), status::timed_out);
   EXPECT_EQ(pool.threads(), 1U);
-  held.let_go();
+  held.release();
   EXPECT_EQ(pool.join(), status::ok);
   EXPECT_EQ(pool.threads(), 0U);
 }
@@ -256,7 +256,7 @@ TEST(thread_pool_scenarios, StopHandsBackTheUnstartedAndTheStartedCompletes) {
   for (std::size_t i = 0; i < threads; ++i) ASSERT_TRUE(pool.submit(held.function()));
   held.until_inside(threads);
   for (std::size_t i = threads; i < count; ++i) ASSERT_TRUE(pool.submit([&] { ++extra; }));
-  const std::stop_callback let_go(pool.stop_token(), [&] { held.let_go(); });
+  const std::stop_callback release(pool.stop_token(), [&] { held.release(); });
   EXPECT_EQ(pool.stop().size(), count - threads);
   EXPECT_TRUE(pool.is_closed());
   EXPECT_EQ(pool.queued(), 0U);
@@ -264,13 +264,13 @@ TEST(thread_pool_scenarios, StopHandsBackTheUnstartedAndTheStartedCompletes) {
   EXPECT_EQ(extra, 0);
 }
 
-TEST(thread_pool_scenarios, StopOfAnIdlePoolHandsBackNothing) {
+TEST(thread_pool_scenarios, StopOfAnIdlePoolReturnsNothing) {
   thread_pool pool(3);
   EXPECT_TRUE(pool.stop().empty());
   EXPECT_EQ(pool.threads(), 0U);
 }
 
-TEST(thread_pool_scenarios, WhatWasHandedBackMayGoToAnotherPool) {
+TEST(thread_pool_scenarios, ReturnedSubmissionsMayGoToAnotherPool) {
   thread_pool first({.core = 1});
   thread_pool second({.core = 1});
   blocker held;
@@ -278,30 +278,30 @@ TEST(thread_pool_scenarios, WhatWasHandedBackMayGoToAnotherPool) {
   ASSERT_TRUE(first.submit(held.function()));
   held.until_inside(1);
   for (int i = 0; i < 10; ++i) ASSERT_TRUE(first.submit([&] { ++ran; }));
-  const std::stop_callback let_go(first.stop_token(), [&] { held.let_go(); });
+  const std::stop_callback release(first.stop_token(), [&] { held.release(); });
   for (auto& each : first.stop()) ASSERT_TRUE(second.submit(std::move(each)));
   second.drain();
   EXPECT_EQ(ran, 10);
 }
 
-TEST(thread_pool_scenarios, WhatWasHandedBackMayBeDroppedUnrun) {
+TEST(thread_pool_scenarios, ReturnedSubmissionsMayBeDroppedUnrun) {
   const auto held_by_function = std::make_shared<int>(0);
   thread_pool pool(1);
   blocker held;
   ASSERT_TRUE(pool.submit(held.function()));
   held.until_inside(1);
   ASSERT_TRUE(pool.submit([held_by_function] { ADD_FAILURE(); }));
-  const std::stop_callback let_go(pool.stop_token(), [&] { held.let_go(); });
+  const std::stop_callback release(pool.stop_token(), [&] { held.release(); });
   EXPECT_EQ(pool.stop().size(), 1U);
   EXPECT_EQ(held_by_function.use_count(), 1);
 }
 
-// ---- threads that fail, and functions that do
+// ---- threads and functions that fail
 
 TEST(thread_pool_scenarios, AStarterThatFailsAtFirstLeavesAPoolThatRunsEverything) {
   std::atomic<int> calls{0};
   thread_pool pool({.core = 1, .max = 4, .make_thread = [&](std::function<void()> life) {
-                      // Every second one cannot be started.
+                      // Every second thread start fails.
                       const auto error = std::errc::resource_unavailable_try_again;
                       if (calls++ % 2 == 1) throw std::system_error(std::make_error_code(error));
                       return seam::thread(std::move(life));
@@ -330,9 +330,9 @@ TEST(thread_pool_scenarios, AFunctionThatWasRefusedMayBeSubmittedAgain) {
   saturated s(overflow::reject);
   std::atomic<int> again{0};
   submission f = [&] { ++again; };
-  while (!s.pool.submit_within(f, {})) {
+  while (!s.pool.submit(std::move(f))) {
     ASSERT_TRUE(f) << "a refused function stays with its caller";
-    s.held.let_go();
+    s.held.release();
   }
   s.pool.drain();
   EXPECT_EQ(again, 1);

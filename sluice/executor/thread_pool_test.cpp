@@ -1,5 +1,5 @@
-// What a thread_pool does with functions: order, errors, what its own threads may do, counting and
-// timing, the end. Its threads are in thread_pool_threads_test.cpp; overflow, posts and closing in
+// Functions in a thread_pool: order, errors, calls by its own threads, counting and timing,
+// shutdown. Its threads are in thread_pool_threads_test.cpp; overflow, posts and closing in
 // the suite of every executor.
 
 #include "sluice/executor/thread_pool.hpp"
@@ -42,7 +42,7 @@ TEST(thread_pool, OneThreadRunsInTheOrderOfArrivalAlsoWhenItBorrowsMany) {
   std::vector<int> order;
   ASSERT_TRUE(pool.submit(held.function()));
   for (int i = 0; i < 1500; ++i) ASSERT_TRUE(pool.submit([&order, i] { order.push_back(i); }));
-  held.let_go();
+  held.release();
   pool.drain();
   ASSERT_EQ(order.size(), 1500U);
   for (int i = 0; i < 1500; ++i) ASSERT_EQ(order[static_cast<std::size_t>(i)], i);
@@ -58,12 +58,12 @@ TEST(thread_pool, TheMostUrgentIsRunFirst) {
     ASSERT_TRUE(pool.submit({'z' - each, [&order, each] { order += each; }}));
   }
   ASSERT_TRUE(pool.submit({'z' - 'a', [&order] { order += 'A'; }}));
-  held.let_go();
+  held.release();
   pool.drain();
   EXPECT_EQ(order, "aAbcd");
 }
 
-TEST(thread_pool, AgeingLetsWhatHasWaitedGoFirst) {
+TEST(thread_pool, AgeingRunsOldSubmissionsFirst) {
   manual_clock time;
   thread_pool pool({.core = 1, .by_priority = true, .ageing = 1s, .clock = &time});
   blocker held;
@@ -74,12 +74,12 @@ TEST(thread_pool, AgeingLetsWhatHasWaitedGoFirst) {
   time.advance(6s);
   ASSERT_TRUE(pool.submit({5, [&order] { order += "urgent "; }}));
   ASSERT_TRUE(pool.submit({7, [&order] { order += "very "; }}));
-  held.let_go();
+  held.release();
   pool.drain();
   EXPECT_EQ(order, "very old urgent ");
 }
 
-// ---- what was lent to one thread
+// ---- lent batches
 
 TEST(thread_pool, NothingWaitsBehindALongFunctionWhileAThreadIsIdle) {
   thread_pool pool({.core = 2, .capacity = 1000});
@@ -93,17 +93,17 @@ TEST(thread_pool, NothingWaitsBehindALongFunctionWhileAThreadIsIdle) {
   std::atomic<int> ran{0};
   ASSERT_TRUE(pool.submit(lasting.function()));
   for (int i = 0; i < 500; ++i) ASSERT_TRUE(pool.submit([&] { ++ran; }));
-  first.let_go();  // this thread borrows many of them, with the lasting one in front
+  first.release();  // its thread borrows a batch that begins with the long function
   lasting.until_inside(1);
   EXPECT_EQ(ran, 0);
-  EXPECT_EQ(pool.queued(), 500U) << "those that are lent and have not begun are counted";
-  second.let_go();  // and this one has nobody's but them
-  eventually([&] { return ran == 500; }, "all that is behind the lasting one");
+  EXPECT_EQ(pool.queued(), 500U) << "includes lent submissions that have not begun";
+  second.release();  // its thread can only steal from the batch
+  eventually([&] { return ran == 500; }, "all functions behind the long one to run");
   eventually([&] { return pool.stats().active == 1; }, "the thread that ran it to be idle");
-  lasting.let_go();
+  lasting.release();
 }
 
-TEST(thread_pool, WhatIsBehindALongFunctionGoesBeforeWhatCameMuchLater) {
+TEST(thread_pool, ASubmissionBehindALongFunctionRunsBeforeMuchLaterOnes) {
   thread_pool pool({.core = 2, .capacity = 1000});
   blocker first;
   blocker second;
@@ -121,22 +121,22 @@ TEST(thread_pool, WhatIsBehindALongFunctionGoesBeforeWhatCameMuchLater) {
       order.push_back(i);
     }));
   }
-  first.let_go();
+  first.release();
   lasting.until_inside(1);
-  second.let_go();
+  second.release();
   eventually([&] {
     const std::lock_guard hold(guard);
     return order.size() == 999;
   });
-  lasting.let_go();
+  lasting.release();
   pool.drain();
-  // At most four batches of 32 later ones begin before those that were lent first.
+  // At most four later batches of 32 begin before the submissions that were lent first.
   for (std::size_t at = 300; at < order.size(); ++at) {
     ASSERT_GE(order[at], 100) << "it was overtaken by " << at;
   }
 }
 
-TEST(thread_pool, StopHandsBackAlsoWhatWasLent) {
+TEST(thread_pool, StopAlsoReturnsLentSubmissions) {
   thread_pool pool({.core = 1, .capacity = 1000});
   blocker first;
   ASSERT_TRUE(pool.submit(first.function()));
@@ -145,9 +145,9 @@ TEST(thread_pool, StopHandsBackAlsoWhatWasLent) {
   std::vector<int> order;
   ASSERT_TRUE(pool.submit(second.function()));
   for (int i = 0; i < 900; ++i) ASSERT_TRUE(pool.submit([&order, i] { order.push_back(i); }));
-  first.let_go();
+  first.release();
   second.until_inside(1);
-  const std::stop_callback let_go(pool.stop_token(), [&] { second.let_go(); });
+  const std::stop_callback release(pool.stop_token(), [&] { second.release(); });
   auto unstarted = pool.stop();
   EXPECT_TRUE(order.empty());
   ASSERT_EQ(unstarted.size(), 900U);
@@ -155,7 +155,7 @@ TEST(thread_pool, StopHandsBackAlsoWhatWasLent) {
   for (int i = 0; i < 900; ++i) ASSERT_EQ(order[static_cast<std::size_t>(i)], i);
 }
 
-// ---- what a function throws
+// ---- exceptions
 
 TEST(thread_pool, AFunctionThatThrowsEndsNothing) {
   std::atomic<int> reported{0};
@@ -168,7 +168,7 @@ TEST(thread_pool, AFunctionThatThrowsEndsNothing) {
   const auto seen = pool.stats();
   EXPECT_EQ(seen.failed, 2U);
   EXPECT_EQ(seen.completed, 3U);
-  EXPECT_EQ(seen.threads_largest, 1U) << "the same thread went on";
+  EXPECT_EQ(seen.threads_largest, 1U) << "the same thread continued";
 }
 
 TEST(thread_pool, WithoutOnErrorItIsWrittenToStandardError) {
@@ -181,7 +181,7 @@ TEST(thread_pool, WithoutOnErrorItIsWrittenToStandardError) {
             "sluice: a function submitted to executor 'mails' threw: no paper\n");
 }
 
-TEST(thread_pool, WhatOnErrorThrowsIsReportedAndEndsNothing) {
+TEST(thread_pool, AnExceptionOfOnErrorIsReportedAndEndsNothing) {
   ::testing::internal::CaptureStderr();
   std::atomic<bool> ran{false};
   {
@@ -197,7 +197,7 @@ TEST(thread_pool, WhatOnErrorThrowsIsReportedAndEndsNothing) {
 
 // ---- the pool's own threads
 
-TEST(thread_pool, AThreadOfThePoolRunsWhatItWouldHaveToWaitFor) {
+TEST(thread_pool, AThreadOfThePoolRunsASubmissionInsteadOfWaiting) {
   thread_pool pool({.core = 1, .capacity = 1});
   std::atomic<int> ran{0};
   std::atomic<int> here{0};
@@ -209,9 +209,9 @@ TEST(thread_pool, AThreadOfThePoolRunsWhatItWouldHaveToWaitFor) {
         here += std::this_thread::get_id() == me ? 1 : 0;
       }),
                 status::ok);
-      EXPECT_EQ(ran, i) << "the first has room, the others are run at once";
+      EXPECT_EQ(ran, i) << "the first fits, the others run immediately";
     }
-    EXPECT_EQ(pool.try_submit([] {}), status::full) << "a try never waits, nor runs it";
+    EXPECT_EQ(pool.try_submit([] {}), status::full) << "try_submit neither waits nor runs it";
     std::stop_source stopped;
     stopped.request_stop();
     EXPECT_EQ(pool.submit([] {}, stopped.get_token()), status::stopped);
@@ -235,7 +235,7 @@ TEST(thread_pool, AllItsThreadsMaySubmitToAFullPoolAtOnce) {
   ran.wait();
 }
 
-TEST(thread_pool, WhatCallersRunNestsOnlySoDeep) {
+TEST(thread_pool, SubmissionsRunByTheirCallersNestToALimit) {
   thread_pool pool({.core = 1, .capacity = 1});
   blocker held;
   std::atomic<int> deepest{0};
@@ -256,7 +256,7 @@ TEST(thread_pool, WhatCallersRunNestsOnlySoDeep) {
   }));
   eventually([&] { return refused.load(); });
   EXPECT_EQ(deepest, queued_executor::caller_nesting_max);
-  held.let_go();
+  held.release();
 }
 
 TEST(thread_pool, AFunctionOfAnotherExecutorOnItsThreadDoesNotWaitEither) {
@@ -273,7 +273,7 @@ TEST(thread_pool, AFunctionOfAnotherExecutorOnItsThreadDoesNotWaitEither) {
 
 // ---- counting and timing
 
-TEST(thread_pool, CountsWhatHappens) {
+TEST(thread_pool, CountsEveryOutcome) {
   thread_pool pool({.core = 2, .capacity = 3, .overflow = overflow::reject});
   blocker held;
   ASSERT_TRUE(pool.submit(held.function()));
@@ -288,18 +288,18 @@ TEST(thread_pool, CountsWhatHappens) {
   EXPECT_EQ(seen.queued, 3U);
   EXPECT_EQ(seen.completed, 0U);
   EXPECT_EQ(seen.rejected, 1U);
-  held.let_go();
+  held.release();
   eventually([&] { return pool.stats().completed == 5 && pool.stats().active == 0; });
   pool.drain();
   seen = pool.stats();
   EXPECT_EQ(seen.threads, 0U);
   EXPECT_EQ(seen.threads_largest, 2U);
-  EXPECT_EQ(seen.completed, 5U) << "also of threads that have ended";
+  EXPECT_EQ(seen.completed, 5U) << "including threads that have ended";
   EXPECT_EQ(pool.submit([] {}), status::closed);
   EXPECT_EQ(pool.stats().rejected, 1U) << "closed is not full";
 }
 
-TEST(thread_pool, CountsWhatIsDroppedAndWhatCallersRun) {
+TEST(thread_pool, CountsDroppedSubmissionsAndThoseRunByCallers) {
   blocker held;
   thread_pool dropping({.core = 1, .capacity = 1, .overflow = overflow::drop_oldest});
   thread_pool calling({.core = 1, .capacity = 1, .overflow = overflow::caller_runs});
@@ -312,7 +312,7 @@ TEST(thread_pool, CountsWhatIsDroppedAndWhatCallersRun) {
   EXPECT_EQ(calling.stats().run_by_caller, 3U);
   EXPECT_EQ(calling.stats().completed, 3U);
   EXPECT_EQ(calling.stats().rejected, 0U);
-  held.let_go();
+  held.release();
 }
 
 TEST(thread_pool, CountsPostsApart) {
@@ -333,7 +333,7 @@ TEST(thread_pool, TimesHowLongFunctionsWaitAndRun) {
   held.until_inside(1);
   ASSERT_TRUE(pool.submit([&] { time.advance(3ms); }));
   time.advance(10ms);
-  held.let_go();
+  held.release();
   pool.drain();
   const auto waits = pool.wait_times();
   const auto runs = pool.run_times();
@@ -345,7 +345,7 @@ TEST(thread_pool, TimesHowLongFunctionsWaitAndRun) {
   EXPECT_EQ(runs.largest(), 10'000'000U);
 }
 
-TEST(thread_pool, TimesOneInSoManyAndTheFirstOrNone) {
+TEST(thread_pool, TimesTheFirstAndEveryNthOrNone) {
   thread_pool some({.core = 1, .time_every = 10});
   thread_pool none({.core = 1, .time_every = 0});
   for (thread_pool* each : {&some, &none}) {
@@ -357,7 +357,7 @@ TEST(thread_pool, TimesOneInSoManyAndTheFirstOrNone) {
   EXPECT_EQ(none.wait_times().count(), 0U);
 }
 
-TEST(thread_pool, WhatAPoolGivesBackIsTimedAnewOrNotAtAll) {
+TEST(thread_pool, AReturnedSubmissionLosesItsTimeMark) {
   manual_clock time;
   std::vector<submission> back;
   {
@@ -371,7 +371,7 @@ TEST(thread_pool, WhatAPoolGivesBackIsTimedAnewOrNotAtAll) {
     ASSERT_TRUE(first.submit(held.function()));
     held.until_inside(1);
     for (int i = 0; i < 2; ++i) ASSERT_TRUE(first.submit([] {}));  // the second drops the first
-    const std::stop_callback let_go(first.stop_token(), [&] { held.let_go(); });
+    const std::stop_callback release(first.stop_token(), [&] { held.release(); });
     for (auto& each : first.stop()) back.push_back(std::move(each));
   }
   ASSERT_EQ(back.size(), 2U) << "one dropped, one not begun";
@@ -383,7 +383,7 @@ TEST(thread_pool, WhatAPoolGivesBackIsTimedAnewOrNotAtAll) {
   EXPECT_EQ(second.run_times().count(), 0U);
 }
 
-// ---- the end
+// ---- shutdown
 
 TEST(thread_pool, DrainRunsEverythingAndMayBeCalledAgain) {
   std::atomic<int> ran{0};
@@ -393,7 +393,7 @@ TEST(thread_pool, DrainRunsEverythingAndMayBeCalledAgain) {
   EXPECT_EQ(ran, 1000);
   pool.drain();
   EXPECT_TRUE(pool.stop().empty());
-  EXPECT_TRUE(pool.shutdown_within(deadline::after(1h)).empty());
+  EXPECT_TRUE(pool.shutdown(deadline::after(1h)).empty());
   EXPECT_TRUE(pool.join());
 }
 
@@ -406,7 +406,7 @@ TEST(thread_pool, TheDestructorDrains) {
   EXPECT_EQ(ran, 1000);
 }
 
-TEST(thread_pool, StopAsksThoseThatRunAndHandsBackTheRest) {
+TEST(thread_pool, StopRequestsRunningFunctionsToEndAndReturnsTheRest) {
   thread_pool pool({.core = 1, .capacity = 10});
   event inside;
   ASSERT_TRUE(pool.submit([&pool, &inside] {
@@ -427,11 +427,11 @@ TEST(thread_pool, StopAsksThoseThatRunAndHandsBackTheRest) {
   EXPECT_EQ(pool.threads(), 0U);
 }
 
-TEST(thread_pool, ShutdownWithinDrainsWhenThereIsTimeEnough) {
+TEST(thread_pool, ShutdownDrainsWithinItsLimits) {
   std::atomic<int> ran{0};
   thread_pool pool({.core = 2});
   for (int i = 0; i < 100; ++i) ASSERT_TRUE(pool.submit([&] { ++ran; }));
-  EXPECT_TRUE(pool.shutdown_within(deadline::after(1h)).empty());
+  EXPECT_TRUE(pool.shutdown(deadline::after(1h)).empty());
   EXPECT_EQ(ran, 100);
   EXPECT_FALSE(pool.stop_token().stop_requested());
 }
@@ -445,10 +445,10 @@ TEST(thread_pool, ShutdownWithinStopsAtTheDeadlineOrTheStop) {
     ASSERT_TRUE(pool.submit(held.function()));
     held.until_inside(1);
     ASSERT_TRUE(pool.submit([] {}));
-    const std::stop_callback let_go(pool.stop_token(), [&] { held.let_go(); });
+    const std::stop_callback release(pool.stop_token(), [&] { held.release(); });
     std::size_t unstarted = 0;
     std::jthread ending([&] {
-      unstarted = pool.shutdown_within({deadline::after(1h, time), enough.get_token()}).size();
+      unstarted = pool.shutdown({deadline::after(1h, time), enough.get_token()}).size();
     });
     eventually([&] { return time.pending() == 1; });
     EXPECT_FALSE(pool.stop_token().stop_requested());
@@ -462,7 +462,7 @@ TEST(thread_pool, ShutdownWithinStopsAtTheDeadlineOrTheStop) {
   }
 }
 
-TEST(thread_pool, JoinWaitsForAPoolThatSomebodyCloses) {
+TEST(thread_pool, JoinWaitsForAPoolClosedByAnotherThread) {
   thread_pool pool(2);
   EXPECT_EQ(pool.join(deadline::after(1ms)), status::timed_out);
   std::stop_source source;
@@ -479,7 +479,7 @@ TEST(thread_pool, AFunctionMayCloseItsPool) {
   EXPECT_EQ(pool.submit([] {}), status::closed);
 }
 
-// A function may wait for a post that only comes after the others have run out of work.
+// A function may wait for a post that is made after the other threads have run out of work.
 TEST(thread_pool, AClosedPoolRunsPostsThatOneOfItsFunctionsWaitsFor) {
   for (const std::size_t core : {2U, 1U}) {
     for (const bool by_stop : {false, true}) {
@@ -504,7 +504,7 @@ TEST(thread_pool, AClosedPoolRunsPostsThatOneOfItsFunctionsWaitsFor) {
       });
       eventually([&] { return pool.is_closed(); });
       for (auto* const each : {&sets_first, &sets_second}) {
-        // Time enough for the other thread to leave, if it did.
+        // Long enough for the other thread to leave, if it were wrong.
         EXPECT_EQ(pool.join(deadline::after(5ms)), status::timed_out);
         pool.post(*each);
       }
@@ -515,8 +515,7 @@ TEST(thread_pool, AClosedPoolRunsPostsThatOneOfItsFunctionsWaitsFor) {
   }
 }
 
-// Posts from outside and functions that wait for them, around the moment at which the pool closes
-// and its threads go to rest.
+// Posts from outside and functions that wait for them, while the pool closes and its threads rest.
 TEST(thread_pool, NoPostIsLeftBehindWhileAPoolEnds) {
   testing::stress run;
   const auto rounds = testing::effort(testing::test_name(), "pools",
@@ -546,10 +545,10 @@ TEST(thread_pool, ManyMayEndItAtOnce) {
       std::vector<std::jthread> threads;
       threads.emplace_back([&] { back += pool.stop().size(); });
       threads.emplace_back([&] { pool.drain(); });
-      threads.emplace_back([&] { back += pool.shutdown_within(deadline::after(0s)).size(); });
+      threads.emplace_back([&] { back += pool.shutdown(deadline::after(0s)).size(); });
       threads.emplace_back([&] { EXPECT_TRUE(pool.join()); });
     }
-    EXPECT_EQ(static_cast<std::size_t>(ran) + back, 100U) << "each was run or handed back";
+    EXPECT_EQ(static_cast<std::size_t>(ran) + back, 100U) << "each was run or returned";
   }
 }
 
@@ -561,7 +560,7 @@ TEST(thread_pool, AnIdlePoolUsesNoCpu) {
   EXPECT_LT(testing::least_cpu_time_while_idle(100us), 100us) << "in 200 ms";
 }
 
-// A thread may run the item before the post that brought it has returned. The sanitizers look.
+// A thread may run the item before its post has returned. The sanitizers check this.
 TEST(thread_pool, ItMayBeDestroyedAsSoonAsAPostedItemHasRun) {
   testing::stress run;
   for (int round = 0; round < 1'500; ++round) {
@@ -643,22 +642,22 @@ TEST_F(thread_pool_DeathTest, OtherImpossibleOptionsAreBrokenContracts) {
 
 TEST_F(thread_pool_DeathTest, SizingWithoutAMaxIsABrokenContract) {
   EXPECT_DEATH(thread_pool({.core = 1, .sizing = sizing::adaptive{}, .name = "mails"}),
-               "mails.*a max up to which sizing may go");
+               "mails.*a max, the upper limit of sizing");
   const thread_pool fixed({.core = 1, .max = 1, .sizing = sizing::adaptive{}});
   EXPECT_EQ(fixed.stats().threads_limit, 1U);
 }
 
 TEST_F(thread_pool_DeathTest, EndingItFromOneOfItsOwnThreadsIsABrokenContract) {
-  const auto from_inside = [](auto&& what) {
+  const auto from_inside = [](auto&& body) {
     thread_pool pool(1);
-    (void)pool.submit([&] { what(pool); });
+    (void)pool.submit([&] { body(pool); });
     (void)pool.join();
   };
   const char* const says = "would wait for itself";
   EXPECT_DEATH(from_inside([](thread_pool& p) { p.drain(); }), says);
   EXPECT_DEATH(from_inside([](thread_pool& p) { (void)p.stop(); }), says);
   EXPECT_DEATH(from_inside([](thread_pool& p) { (void)p.join(); }), says);
-  EXPECT_DEATH(from_inside([](thread_pool& p) { (void)p.shutdown_within({}); }), says);
+  EXPECT_DEATH(from_inside([](thread_pool& p) { (void)p.shutdown({}); }), says);
   EXPECT_DEATH(from_inside([](thread_pool& p) { p.~thread_pool(); }), says);
 }
 

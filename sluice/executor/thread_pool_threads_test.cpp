@@ -1,5 +1,5 @@
-// The threads of a thread_pool: when they come and go, what they are called, where they run, and
-// what happens when one cannot be started.
+// The threads of a thread_pool: start and end, names, processors, and threads that cannot be
+// started.
 
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -28,7 +28,7 @@ using namespace std::chrono_literals;
 using testing::blocker;
 using testing::eventually;
 
-// ---- when they come and go
+// ---- start and end
 
 TEST(thread_pool_threads, TheCoreIsThereFromTheBeginning) {
   const thread_pool pool({.core = 3, .max = 5});
@@ -52,7 +52,7 @@ TEST(thread_pool_threads, ASubmissionThatFindsNoIdleThreadStartsOne) {
   ASSERT_TRUE(pool.submit(held.function()));
   EXPECT_EQ(pool.threads(), 3U) << "no more than max";
   EXPECT_EQ(pool.queued(), 1U);
-  held.let_go();
+  held.release();
 }
 
 TEST(thread_pool_threads, ASubmissionThatFindsAnIdleThreadStartsNone) {
@@ -75,11 +75,11 @@ TEST(thread_pool_threads, APostThatFindsNoIdleThreadStartsOneToo) {
   pool.post(item);
   eventually([&] { return ran.load(); });
   EXPECT_EQ(pool.threads(), 2U);
-  held.let_go();
+  held.release();
 }
 
-// However submissions and threads that begin something meet: as many functions as there may be
-// threads are always begun, none is left waiting.
+// For every interleaving of submissions and threads that begin a function: as many functions begin
+// as threads are allowed, and none is left waiting.
 TEST(thread_pool_threads, NoFunctionIsLeftWaitingWhileAThreadCouldBeStarted) {
   const auto rounds = testing::effort(testing::test_name(), "pools",
                                       {.ci = 300, .full = 3'000, .sanitized = 60});
@@ -92,7 +92,7 @@ TEST(thread_pool_threads, NoFunctionIsLeftWaitingWhileAThreadCouldBeStarted) {
     }
     held.until_inside(4);
     EXPECT_EQ(pool.threads(), 4U);
-    held.let_go();
+    held.release();
   }
 }
 
@@ -102,7 +102,7 @@ TEST(thread_pool_threads, OnesBeyondTheCoreEndWhenIdleForTheKeepAlive) {
   blocker held;
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(pool.submit(held.function()));
   held.until_inside(3);
-  held.let_go();
+  held.release();
   eventually([&] { return time.pending() == 3; }, "all of them to be idle");
   time.advance(9s);
   EXPECT_EQ(pool.threads(), 3U);
@@ -110,17 +110,17 @@ TEST(thread_pool_threads, OnesBeyondTheCoreEndWhenIdleForTheKeepAlive) {
   eventually([&] { return pool.threads() == 1; });
   eventually([&] { return time.pending() == 0; }, "the last one to wait without an end");
   EXPECT_EQ(pool.stats().threads_largest, 3U);
-  EXPECT_EQ(pool.stats().completed, 3U) << "what the ended ones did still counts";
+  EXPECT_EQ(pool.stats().completed, 3U) << "functions of ended threads still count";
 }
 
-TEST(thread_pool_threads, TheKeepAliveBeginsAnewWithEveryFunction) {
+TEST(thread_pool_threads, TheKeepAliveRestartsWithEveryFunction) {
   manual_clock time;
   thread_pool pool({.core = 1, .max = 2, .keep_alive = 10s, .clock = &time});
   for (int round = 0; round < 5; ++round) {
     blocker held;
     for (int i = 0; i < 2; ++i) ASSERT_TRUE(pool.submit(held.function()));
     held.until_inside(2);
-    held.let_go();
+    held.release();
     eventually([&] { return time.pending() == 2; });
     EXPECT_EQ(pool.threads(), 2U);
     time.advance(9s);
@@ -129,13 +129,13 @@ TEST(thread_pool_threads, TheKeepAliveBeginsAnewWithEveryFunction) {
   eventually([&] { return pool.threads() == 1; });
 }
 
-TEST(thread_pool_threads, AKeepAliveOfNothingEndsThemAtOnce) {
+TEST(thread_pool_threads, AKeepAliveOfZeroEndsThemImmediately) {
   for (const auto none : {0ns, std::chrono::nanoseconds(-1s)}) {
     thread_pool pool({.core = 1, .max = 4, .keep_alive = none});
     blocker held;
     for (int i = 0; i < 4; ++i) ASSERT_TRUE(pool.submit(held.function()));
     held.until_inside(4);
-    held.let_go();
+    held.release();
     eventually([&] { return pool.threads() == 1; });
   }
 }
@@ -146,7 +146,7 @@ TEST(thread_pool_threads, ItGrowsAgainAfterItShrank) {
     blocker held;
     for (int i = 0; i < 3; ++i) ASSERT_TRUE(pool.submit(held.function()));
     held.until_inside(3);
-    held.let_go();
+    held.release();
     eventually([&] { return pool.threads() == 1; });
   }
   eventually([&] { return pool.stats().completed == 150; }, "every function to be counted");
@@ -200,11 +200,11 @@ TEST(thread_pool_threads, OneEachBindsEveryThreadToOneProcessorInTurn) {
   std::atomic<std::size_t> there{0};
   for (std::size_t i = 0; i < pool.threads(); ++i) {
     ASSERT_TRUE(pool.submit([&] {
-      const auto mine = seam::usable_cpus();
+      const auto cpus = seam::usable_cpus();
       {
         const std::lock_guard hold(guard);
-        EXPECT_EQ(mine.size(), 1U);
-        bound.insert(mine.front());
+        EXPECT_EQ(cpus.size(), 1U);
+        bound.insert(cpus.front());
       }
       ++there;
       eventually([&] { return there == 2 * usable.size(); });
@@ -241,7 +241,7 @@ TEST(thread_pool_threads, AProcessorThatMayNotBeUsedIsAnErrorThatNamesIt) {
 
 // ---- threads that cannot be started
 
-// Starts so many, and then fails until told otherwise.
+// Starts a number of threads, then fails until the test changes that.
 struct failing_starter {
   std::atomic<int> left;
 
@@ -255,7 +255,7 @@ struct failing_starter {
   }
 };
 
-TEST(thread_pool_threads, TheConstructorSaysWhyAThreadCouldNotBeStartedAndLeavesNone) {
+TEST(thread_pool_threads, TheConstructorRethrowsAFailedThreadStartAndLeavesNone) {
   for (const int can_start : {0, 2}) {
     failing_starter starter{can_start};
     try {
@@ -267,13 +267,13 @@ TEST(thread_pool_threads, TheConstructorSaysWhyAThreadCouldNotBeStartedAndLeaves
   }
 }
 
-TEST(thread_pool_threads, APoolThatCannotGrowGoesOnAndTriesAgainAtTheNextNeed) {
+TEST(thread_pool_threads, APoolThatCannotGrowContinuesAndRetriesAtTheNextNeed) {
   failing_starter starter{1};
   thread_pool pool({.core = 1, .max = 3, .make_thread = starter.function()});
   blocker held;
   ASSERT_TRUE(pool.submit(held.function()));
   held.until_inside(1);
-  ASSERT_TRUE(pool.submit(held.function())) << "it waits for the one there is";
+  ASSERT_TRUE(pool.submit(held.function())) << "it waits for the existing thread";
   EXPECT_EQ(pool.threads(), 1U);
   EXPECT_EQ(pool.stats().start_failures, 1U);
   starter.left = 10;
@@ -281,12 +281,12 @@ TEST(thread_pool_threads, APoolThatCannotGrowGoesOnAndTriesAgainAtTheNextNeed) {
   held.until_inside(3);
   EXPECT_EQ(pool.threads(), 3U);
   EXPECT_EQ(pool.stats().start_failures, 1U);
-  held.let_go();
+  held.release();
 }
 
-// ---- sizing by what it measures
+// ---- sizing by measurement
 
-// Says that every function waited or computed for so long.
+// Reports given times of waiting and computing for every function.
 class scripted_times {
  public:
   void say(std::chrono::nanoseconds wait, std::chrono::nanoseconds compute) {
@@ -294,12 +294,12 @@ class scripted_times {
     compute_ = compute.count();
   }
   auto function() {
-    // Called before and after a function, on its thread: each call moves that thread's life on.
+    // Called before and after a function, on its thread: each call advances that thread's times.
     return [this] {
-      static thread_local seam::thread_times mine;
-      mine.wall += std::chrono::nanoseconds(wait_ + compute_);
-      mine.computing += std::chrono::nanoseconds(compute_);
-      return mine;
+      static thread_local seam::thread_times times;
+      times.wall += std::chrono::nanoseconds(wait_ + compute_);
+      times.computing += std::chrono::nanoseconds(compute_);
+      return times;
     };
   }
 
@@ -326,8 +326,8 @@ class sizing_pool : public ::testing::Test {
                         .cores = 1, .window = 4, .measure = times.function()}}};
 };
 
-TEST_F(sizing_pool, FunctionsThatWaitRaiseTheLimitAndThoseThatComputeLowerIt) {
-  EXPECT_EQ(pool.stats().threads_limit, 1U) << "as many as cores, to begin with";
+TEST_F(sizing_pool, WaitingFunctionsRaiseTheLimitAndComputingFunctionsLowerIt) {
+  EXPECT_EQ(pool.stats().threads_limit, 1U) << "initially the number of cores";
   times.say(3ms, 1ms);
   run(4);
   EXPECT_EQ(pool.stats().threads_limit, 4U);
@@ -347,7 +347,7 @@ TEST_F(sizing_pool, ItGrowsAndShrinksToTheLimit) {
   held.until_inside(4);
   EXPECT_EQ(pool.threads(), 4U);
   EXPECT_EQ(pool.queued(), 2U);
-  held.let_go();
+  held.release();
   times.say(0ms, 50ms);
   eventually([&] {
     (void)pool.submit([] {});
@@ -355,7 +355,7 @@ TEST_F(sizing_pool, ItGrowsAndShrinksToTheLimit) {
   });
 }
 
-TEST_F(sizing_pool, ARaisedLimitServesThoseThatWaitAlready) {
+TEST_F(sizing_pool, ARaisedLimitServesSubmissionsThatWaitAlready) {
   times.say(0ms, 1ms);
   run(1);
   blocker first;
@@ -365,25 +365,24 @@ TEST_F(sizing_pool, ARaisedLimitServesThoseThatWaitAlready) {
   for (int i = 0; i < 4; ++i) ASSERT_TRUE(pool.submit(rest.function()));
   EXPECT_EQ(pool.threads(), 1U);
   times.say(1s, 1ms);
-  first.let_go();  // its end is measured: it waited
+  first.release();  // its end is measured: it waited
   rest.until_inside(4);
   EXPECT_GE(pool.threads(), 4U);
-  rest.let_go();
+  rest.release();
 }
 
-// With the operating system's own figures. What waits, waits; what computes, computes: whatever
-// else the machine does.
-TEST(thread_pool_threads, ItTellsWaitingFromComputing) {
+// With the times of the operating system: the result must not depend on the load of the machine.
+TEST(thread_pool_threads, ItDistinguishesWaitingFromComputing) {
   thread_pool pool({.core = 1,
                     .max = 16,  // 50 ms of waiting: even on a busy machine 15 times the computing
                     .keep_alive = 1h,
                     .sizing = sizing::adaptive{.cores = 1, .window = 8}});
   event never;
   for (int i = 0; i < 16; ++i) {
-    ASSERT_TRUE(pool.submit([&] { (void)never.try_wait_for(50ms); }));
+    ASSERT_TRUE(pool.submit([&] { (void)never.wait(50ms); }));
   }
   eventually([&] { return pool.stats().completed == 16; });
-  EXPECT_EQ(pool.stats().threads_limit, 16U) << "they did nothing but wait";
+  EXPECT_EQ(pool.stats().threads_limit, 16U) << "they only waited";
 
   if (!seam::runnable_time_is_known()) GTEST_SKIP() << "the kernel has no schedstat";
   const auto compute = [] {

@@ -18,20 +18,20 @@
 namespace sluice {
 
 using detail::steal_worker;
-using watch::party;
+using wait_report::party;
 
 namespace {
 
-// So often a worker looks at the queue and at its oldest piece first, that neither can starve.
+// Every 61st time, a worker takes from the queue or its oldest piece first, so neither can starve.
 constexpr std::uint32_t fair_turn = 61;
 
-// A worker that finds nothing looks so often again before it sleeps, some microseconds in all:
-// less than a wake costs.
+// The number of search rounds before a worker sleeps: some microseconds in all, less than a wake
+// costs.
 constexpr int search_rounds = 8;
 constexpr int pauses_between_rounds = 24;
 
-// A join that is this deep in the stack runs no more work of others, but sleeps: each piece may
-// join and help in turn.
+// A join deeper in the stack than this sleeps instead of running other workers' pieces: each piece
+// may itself join and run other pieces.
 constexpr std::uintptr_t help_stack_bytes = std::uintptr_t{1} << 20;
 
 std::string numbered_name(std::string_view name, std::size_t number) {
@@ -45,14 +45,14 @@ std::string numbered_name(std::string_view name, std::size_t number) {
 
 }  // namespace
 
-// What a worker has found: a piece of work, or a submission from outside.
+// Work found by a worker: a piece, or a submission from outside.
 class work_stealing_pool::piece {
  public:
   work* item = nullptr;
   std::optional<submission> outside{};
 };
 
-// A submission that a worker made, in its deque.
+// A submission by a worker, in its deque.
 class work_stealing_pool::own_submission final : public work {
  public:
   own_submission(work_stealing_pool& on, submission&& f) : on_(on), f_(std::move(f)) {}
@@ -92,7 +92,7 @@ work_stealing_pool::work_stealing_pool(options o)
              .make_thread = std::move(o.make_thread)}) {
   const char* const expected = o.problem();
   check_named(expected == nullptr, "sluice::work_stealing_pool", intake_.name().c_str(), expected);
-  if (!intake_.name().empty()) watch::set_name(&crew_.ended(), intake_.name());
+  if (!intake_.name().empty()) wait_report::set_name(&crew_.ended(), intake_.name());
   try {
     crew_.start([this](steal_worker& self) { serve(self); });
   } catch (...) {
@@ -106,10 +106,10 @@ work_stealing_pool::~work_stealing_pool() {
   // acquire: pairs with the release at the end of a post, which touches nothing after it.
   while (posting_.load(acquire) != 0) seam::yield();
   end("sluice::work_stealing_pool");
-  watch::gone(static_cast<const executor*>(this));
+  wait_report::destroyed(static_cast<const executor*>(this));
 }
 
-// ---- in
+// ---- submitting and posting
 
 status work_stealing_pool::accept(submission& f, const wait_limits* limits) {
   steal_worker* const self = detail::this_steal_worker;
@@ -123,7 +123,8 @@ status work_stealing_pool::accept(submission& f, const wait_limits* limits) {
     return run_by_caller(f);
   }
   const bool pushed = self->deque.push(new own_submission(*this, std::move(f)));
-  check(pushed, "sluice::work_stealing_pool", "thieves only to make room");
+  check(pushed, "sluice::work_stealing_pool",
+        "a push to the worker's own deque to succeed: thieves only remove");
   crew_.work_added();
   return status::ok;
 }
@@ -134,7 +135,7 @@ void work_stealing_pool::post(work& item) noexcept {
     post_from_outside(item);
     return;
   }
-  // release: pairs with the acquire of whoever takes it.
+  // release: pairs with the acquire in take_next and take_stranded.
   work* const before = self->next.exchange(&item, release);
   if (before != nullptr) {
     push_own(*self, *before);
@@ -144,7 +145,8 @@ void work_stealing_pool::post(work& item) noexcept {
 }
 
 void work_stealing_pool::post_from_outside(work& item) noexcept {
-  // relaxed: whoever destroys the pool because of what the item did has seen this with it.
+  // relaxed: a thread that destroys the pool because of the item got the item, and this addition
+  // happens before the item was queued.
   posting_.fetch_add(1, relaxed);
   const bool posted = intake_.post(item);
   if (posted) crew_.work_added();
@@ -174,7 +176,7 @@ void work_stealing_pool::serve(steal_worker& self) {
   detail::this_steal_worker = &self;
   observe_sleep(&self);
   self.stack_base = stack_here();
-  tell_crew();
+  report_crew();
   if (search(self, nullptr)) {
     for (;;) {
       if (run_one(self, first_look::outside)) continue;
@@ -184,18 +186,18 @@ void work_stealing_pool::serve(steal_worker& self) {
   }
   observe_sleep(nullptr);
   detail::this_steal_worker = nullptr;
-  if (crew_.is_fixed()) watch::gave(static_cast<const executor*>(this), party::this_thread());
+  if (crew_.is_fixed()) wait_report::gave(static_cast<const executor*>(this), party::this_thread());
 }
 
-// For whoever watches: what is queued is run by this thread, or another one of so many.
-void work_stealing_pool::tell_crew() const noexcept {
-  if (!crew_.is_fixed() || !watch::is_on()) return;
-  watch::took({.object = static_cast<const executor*>(this),
-               .type = "sluice::work_stealing_pool",
-               .how = watch::held_as::crew,
-               .by = party::this_thread(),
-               .count = static_cast<std::int64_t>(threads()),
-               .waited = false});
+// For wait reports: queued work is run by this thread or one of the others.
+void work_stealing_pool::report_crew() const noexcept {
+  if (!crew_.is_fixed() || !wait_report::is_on()) return;
+  wait_report::took({.object = static_cast<const executor*>(this),
+                     .type = "sluice::work_stealing_pool",
+                     .mode = wait_report::held_as::crew,
+                     .by = party::this_thread(),
+                     .count = static_cast<std::int64_t>(threads()),
+                     .waited = false});
 }
 
 bool work_stealing_pool::find_own(steal_worker& self, piece& found) noexcept {
@@ -222,8 +224,8 @@ bool work_stealing_pool::find_own(steal_worker& self, piece& found) noexcept {
 
 bool work_stealing_pool::find_outside(piece& found) noexcept {
   if (intake_.pending() == 0) return false;
-  // The pop may let in a coroutine that waited for room and is resumed here: not before what is
-  // taken has run, for which it may wait.
+  // The pop may resume a coroutine that waited for capacity. Post it to the pool: resumed here, it
+  // could wait for the submission that was just popped.
   const run_elsewhere afterwards(*this);
   auto popped = intake_.try_pop();
   if (!popped) return false;
@@ -255,7 +257,7 @@ void work_stealing_pool::run(steal_worker& self, piece& found) noexcept {
   }
 }
 
-// A join looks at the others' work first: that is more likely to be what it waits for.
+// A join searches the other workers first: its child is more likely to depend on their work.
 bool work_stealing_pool::find_any(steal_worker& self, piece& found, first_look first) noexcept {
   return first == first_look::outside ? find_outside(found) || find_stolen(self, found)
                                       : find_stolen(self, found) || find_outside(found);
@@ -272,11 +274,11 @@ bool work_stealing_pool::run_one(steal_worker& self, first_look first) noexcept 
 
 bool work_stealing_pool::search(steal_worker& self, detail::fork_wait* join) noexcept {
   detail::fork_base* const child = join != nullptr ? &join->child : nullptr;
-  const auto is_over = [](const void* what) noexcept {
-    return static_cast<const detail::fork_base*>(what)->is_done();
+  const auto is_done = [](const void* joined) noexcept {
+    return static_cast<const detail::fork_base*>(joined)->is_done();
   };
   const auto first = child == nullptr ? first_look::outside : first_look::others;
-  // On one processor nothing comes while this thread pauses.
+  // On one processor no other thread can add work while this one pauses.
   const int rounds = seam::can_spin() ? search_rounds : 1;
   const int pauses_between = seam::can_spin() ? pauses_between_rounds : 0;
   for (;;) {
@@ -294,9 +296,9 @@ bool work_stealing_pool::search(steal_worker& self, detail::fork_wait* join) noe
     if (!got) {
       if (child != nullptr && !child->announce_wait()) continue;
       if (join != nullptr) join->falls_asleep();
-      const bool goes_on = crew_.rest(self, child != nullptr ? +is_over : nullptr, child);
+      const bool continues = crew_.rest(self, child != nullptr ? +is_done : nullptr, child);
       if (join != nullptr) join->woke_up();
-      if (!goes_on) return false;
+      if (!continues) return false;
       found.item = std::exchange(self.rescued, nullptr);
       if (found.item == nullptr) continue;
       self.stolen.increment();
@@ -310,7 +312,7 @@ bool work_stealing_pool::search(steal_worker& self, detail::fork_wait* join) noe
 
 void work_stealing_pool::help(steal_worker& self, detail::fork_base& child, work* popped,
                               const call_site& at) noexcept {
-  tell_of_helping();
+  report_helping();
   detail::fork_wait join(child, at);
   if (popped != nullptr) {
     self.executed.increment();
@@ -338,13 +340,14 @@ void work_stealing_pool::help(steal_worker& self, detail::fork_base& child, work
   }
 }
 
-// Inside a function that it runs. What it kept for itself is for others now.
+// Called when the function that the worker runs is about to sleep. Moves `next` to the deque, where
+// other workers can steal it.
 void work_stealing_pool::falls_asleep(steal_worker& self) noexcept {
   if (work* const kept = self.take_next()) push_own(self, *kept);
   crew_.blocks();
 }
 
-// ---- the end
+// ---- shutdown
 
 void work_stealing_pool::check_outside(const char* expected) const noexcept {
   check_named(!is_worker(), "sluice::work_stealing_pool", intake_.name().c_str(), expected);
@@ -353,7 +356,7 @@ void work_stealing_pool::check_outside(const char* expected) const noexcept {
 void work_stealing_pool::drain() {
   check_outside("to be drained by another thread than its own workers");
   close();
-  crew_.tell_whose_end();
+  crew_.report_end_holders();
   crew_.ended().wait();
   crew_.join_threads();
 }
@@ -363,10 +366,10 @@ std::vector<submission> work_stealing_pool::stop() {
   close();
   handing_back_.store(true, relaxed);  // a worker that sees it late begins one more
   auto unstarted = intake_.take_back();
-  // A worker that went to rest before it was taken back left the end to whoever would find it, and
-  // nobody does now.
+  // A worker that rested before take_back did not end the crew, because the intake was not empty;
+  // check again.
   crew_.closed();
-  stop_.request_stop();  // last: whoever stops would begin the next one
+  stop_.request_stop();  // last: a function that stops would let its worker begin the next one
   drain();
   const std::lock_guard hold(handed_back_lock_);
   for (auto& f : handed_back_) unstarted.push_back(std::move(f));
@@ -374,7 +377,7 @@ std::vector<submission> work_stealing_pool::stop() {
   return unstarted;
 }
 
-std::vector<submission> work_stealing_pool::shutdown_within(const wait_limits& limits) {
+std::vector<submission> work_stealing_pool::shutdown(const wait_limits& limits) {
   check_outside("to be shut down by another thread than its own workers");
   close();
   if (!join(limits)) return stop();
@@ -384,15 +387,15 @@ std::vector<submission> work_stealing_pool::shutdown_within(const wait_limits& l
 
 status work_stealing_pool::join(const wait_limits& limits) {
   check_outside("to be joined by another thread than its own workers");
-  crew_.tell_whose_end();
-  return crew_.ended().wait_within(limits);
+  crew_.report_end_holders();
+  return crew_.ended().wait(limits);
 }
 
 work_stealing_pool::stats_type work_stealing_pool::stats() const {
   stats_type all;
-  // Before those that found no room, which it is a part of.
+  // Read before the rejections, of which it is a part.
   all.run_by_caller = run_by_caller_.load(relaxed);
-  std::uint64_t without_room = 0;
+  std::uint64_t found_full = 0;
   all.queued = intake_.pending();
   for (std::size_t i = 0; i < crew_.size(); ++i) {
     const steal_worker& each = crew_.at(i);
@@ -402,14 +405,14 @@ work_stealing_pool::stats_type work_stealing_pool::stats() const {
     all.rescued += each.rescues.get();
     all.helped += each.helped.get();
     all.parked += each.parked.get();
-    without_room += each.crowded.get();
+    found_full += each.crowded.get();
     all.queued += each.deque.size() + (each.next.load(relaxed) != nullptr ? 1 : 0);
   }
   const auto heads = crew_.count();
   const auto in = intake_.stats();
-  without_room += in.rejected;
+  found_full += in.rejected;
   all.failed = failures();
-  all.rejected = without_room - std::min(without_room, all.run_by_caller);
+  all.rejected = found_full - std::min(found_full, all.run_by_caller);
   all.dropped = in.dropped;
   all.spares_started = heads.spares_started;
   all.start_failures = heads.start_failures;

@@ -1,36 +1,36 @@
 #pragma once
 
-// Runs many small pieces of work on a few threads, where the pieces themselves make new ones: a
-// recursive algorithm (`fork.hpp`, `parallel.hpp`), coroutines that wake each other.
+// Runs many small pieces of work on a few threads, where pieces create new ones: a recursive
+// algorithm (`fork.hpp`, `parallel.hpp`), coroutines that wake each other.
 //
 // Use it for computations that divide, and as the executor of coroutines. Prefer `thread_pool` for
-// functions that come from outside one by one, need priorities or first come, first served; prefer
-// `strand` on top of it where things must not overlap.
+// functions that are submitted from outside one by one or need priorities or FIFO order; prefer a
+// `strand` on top of it for functions that must not run concurrently.
 //
 // Guarantees: any thread may call anything.
-// - What comes from outside goes through a bounded queue; when that is full, as `overflow` says.
-//   What a worker of this pool submits goes to its own deque of `deque_capacity`; when that is
-//   full, the worker runs it at once. Workers without work take from the queue, then from each
-//   other. No order is promised. Nothing is starved: every 61st time a worker takes from the queue
-//   first, and after `favour_max` resumptions in a row it takes something else.
-// - A post made by a worker runs next on that worker, so two coroutines that take turns stay on one
-//   thread, and wake nobody. If the worker does not come to it for a millisecond or two, an idle
-//   one takes it.
-// - Blocking inside a function does not deadlock the pool: a join helps meanwhile, and for every
-//   worker that sleeps in a wait of this library another may run, a spare if need be: at most
-//   `spares_max`, each for as long as it is needed and `keep_alive` after. Blocking that the
-//   library does not see (a system call, a std::mutex) holds up one worker.
-// - If a thread cannot be started, the constructor throws what the system said and leaves none
-//   behind; later, the pool goes on with those it has, counts it, and tries again at the next need.
-// - An exception that leaves a submission, a callback or a task whose future was dropped is given
-//   to `on_error`, and ends nothing else (docs/concepts/errors.md).
-// - `close` ends intake, and what is inside runs; `drain` also waits until all has run; `stop` ends
-//   soon and hands back what has not begun. The destructor drains. A worker that calls drain, stop,
+// - Submissions from outside go through a bounded queue; when it is full, `overflow` decides. A
+//   submission by a worker of this pool goes to its own deque of `deque_capacity`; if that is full,
+//   the worker runs it immediately. Idle workers take from the queue, then from each other. No
+//   order is promised, and nothing starves: every 61st time a worker takes from the queue first,
+//   and after `favour_max` resumptions in a row it takes other work.
+// - A post made by a worker runs next on that worker, so two coroutines that alternate stay on one
+//   thread and wake no other. If the worker does not run it within a millisecond or two, an idle
+//   worker takes it.
+// - Blocking inside a function does not deadlock the pool: a join runs other work meanwhile, and
+//   for every worker that sleeps in a wait of this library another may run, if necessary a spare
+//   thread (at most `spares_max`; a spare ends after `keep_alive` without work). Blocking that the
+//   library does not see (a system call, a std::mutex) blocks one worker.
+// - If a thread cannot be started, the constructor ends the threads it has started and rethrows the
+//   error; later, the pool continues with its threads, counts the failure, and retries.
+// - An exception that leaves a submission, a callback or a task whose future was dropped is passed
+//   to `on_error` and has no other effect (docs/concepts/errors.md).
+// - `close` refuses submissions, work inside still runs; `drain` also waits for it; `stop` returns
+//   the submissions that have not begun. The destructor drains. A worker that calls drain, stop,
 //   join or the destructor of its own pool would wait for itself: a broken contract.
-// - Posts after the end run on the thread that makes them. What a post resumed may let somebody
-//   destroy the pool at once, even while `post` is still returning.
-// Cost: idle costs no CPU. A fork and join of which nobody stole is about 15 ns, without
-// allocation (./bench forkjoin). A submission by a worker is one allocation. Each worker has
+// - Posts after the end run on the posting thread. A function that a post resumes may cause the
+//   destruction of the pool even before that `post` returns.
+// Cost: idle costs no CPU. A fork and join of an unstolen child is about 15 ns, without allocation
+// (./bench forkjoin). A submission by a worker is one allocation. Each worker has
 // 8 * deque_capacity bytes.
 //
 //     work_stealing_pool pool({.threads = 8});
@@ -57,15 +57,15 @@ class fork_wait;
 }
 
 struct work_stealing_pool_options {
-  std::size_t threads = seam::usable_cpus().size();  // that run at once; at least 1
+  std::size_t threads = seam::usable_cpus().size();  // running at once; at least 1
   std::size_t capacity = 4096;  // of the queue for submissions from outside
   sluice::overflow overflow = sluice::overflow::block;
   std::string name = "steal";   // threads are called "steal-1", "steal-2"
   std::size_t deque_capacity = 4096;  // of each worker; a power of two
   std::size_t spares_max = 256;       // more threads than `threads`, while workers are blocked
-  std::chrono::nanoseconds keep_alive = std::chrono::seconds(10);  // of a spare with nothing to do
+  std::chrono::nanoseconds keep_alive = std::chrono::seconds(10);  // of an idle spare thread
   std::function<void(submission&&)> on_drop{};
-  std::function<void(std::exception_ptr)> on_error{};  // empty: says so on standard error
+  std::function<void(std::exception_ptr)> on_error{};  // empty: writes to standard error
   // Starts a thread that runs the function, or throws; empty: seam::thread.
   std::function<seam::thread(std::function<void()>)> make_thread{};
 
@@ -75,21 +75,21 @@ struct work_stealing_pool_options {
 
 struct work_stealing_stats {
   std::uint64_t executed = 0;  // pieces that workers took out of a queue or deque and ran
-  std::uint64_t forked = 0;    // children; those that nobody took are not among the executed
+  std::uint64_t forked = 0;    // children; unstolen ones are not counted in `executed`
   std::uint64_t stolen = 0;    // pieces taken from another worker
-  std::uint64_t rescued = 0;   // of those, the ones it was to run next and did not come to
-  std::uint64_t helped = 0;    // joins that had to wait for another worker, and ran others' work
-  std::uint64_t parked = 0;    // times a worker went to sleep for want of work
-  std::uint64_t run_by_caller = 0;  // submissions for which there was no room
+  std::uint64_t rescued = 0;   // stolen from a busy worker's slot for the next resumption
+  std::uint64_t helped = 0;    // joins that waited for another worker and ran other work meanwhile
+  std::uint64_t parked = 0;    // times a worker slept because it had no work
+  std::uint64_t run_by_caller = 0;  // submissions that found the deque or queue full
   std::uint64_t failed = 0;         // submissions that threw
-  std::uint64_t rejected = 0;       // told `full`, or timed out while they waited for room
+  std::uint64_t rejected = 0;       // refused as full, or timed out while waiting for capacity
   std::uint64_t dropped = 0;        // by a dropping policy
   std::uint64_t spares_started = 0;
   std::uint64_t start_failures = 0;  // threads that could not be started
-  std::size_t queued = 0;   // pieces not begun, outside and inside
-  std::size_t threads = 0;  // alive now, spares among them
-  std::size_t running = 0;  // that run something or look for it
-  std::size_t blocked = 0;  // that sleep in a wait inside a function
+  std::size_t queued = 0;   // pieces not begun, in the queue and the deques
+  std::size_t threads = 0;  // alive now, including spares
+  std::size_t running = 0;  // threads that run or search for work
+  std::size_t blocked = 0;  // threads that sleep in a wait inside a function
 };
 
 class work_stealing_pool final : public queued_executor {
@@ -104,22 +104,22 @@ class work_stealing_pool final : public queued_executor {
 
   void post(work& item) noexcept override;
 
-  // `close`, from queued_executor: no more submissions; what is inside will be run.
-  // Closes, and waits until all of it has run and every thread has ended.
+  // `close`, from queued_executor: refuses submissions; work inside still runs.
+  // Closes, and waits until all work has run and every thread has ended.
   void drain();
-  // Closes, asks those that run to stop (through stop_token), waits for them, and hands back the
-  // submissions that had not begun.
+  // Closes, requests stop_token, waits for the running functions, and returns the submissions that
+  // have not begun.
   std::vector<submission> stop();
-  // Drains until a limit is reached, then stops. Empty: all has run.
-  std::vector<submission> shutdown_within(const wait_limits& limits);
-  // Waits for the end of a pool that somebody closes. ok, timed_out, stopped.
+  // Drains until a limit is reached, then stops. Returns an empty vector if all work has run.
+  std::vector<submission> shutdown(const wait_limits& limits);
+  // Waits until the pool is closed and has ended. Returns ok, timed_out or stopped.
   status join(const wait_limits& limits = {});
   std::stop_token stop_token() const noexcept { return stop_.get_token(); }
 
   std::size_t threads() const noexcept { return crew_.threads(); }
   stats_type stats() const;
 
-  // True on the threads of this pool.
+  // Returns true on the threads of this pool.
   bool is_worker() const noexcept {
     const auto* const here = detail::current_steal_worker();
     return here != nullptr && &here->pool == this;
@@ -145,12 +145,12 @@ class work_stealing_pool final : public queued_executor {
   bool find_any(detail::steal_worker& self, piece& found, first_look first) noexcept;
   bool run_one(detail::steal_worker& self, first_look first) noexcept;
   void run(detail::steal_worker& self, piece& found) noexcept;
-  // Counted as searching. False: the worker is to end.
+  // Called while the worker is counted as searching. Returns false if the worker must end.
   bool search(detail::steal_worker& self, detail::fork_wait* join) noexcept;
   void push_own(detail::steal_worker& self, work& item) noexcept;
   void falls_asleep(detail::steal_worker& self) noexcept;
   void woke_up() noexcept { crew_.unblocks(); }
-  void tell_crew() const noexcept;
+  void report_crew() const noexcept;
   void check_outside(const char* expected) const noexcept;
 
   // For fork.
@@ -169,7 +169,7 @@ class work_stealing_pool final : public queued_executor {
   atomic<std::uint64_t> run_by_caller_{0};
   spin_budget join_spin_;
 
-  atomic<std::uint32_t> posting_{0};  // threads of others that are inside `post`
+  atomic<std::uint32_t> posting_{0};  // threads outside the pool that are inside `post`
   atomic<bool> handing_back_{false};
   spin_lock handed_back_lock_;
   std::vector<submission> handed_back_;  // protected by handed_back_lock_

@@ -33,14 +33,14 @@ using testing::eventually;
 using testing::posted;
 using pool_options = work_stealing_pool_options;
 
-// ---- what every executor promises
+// ---- the suite of every executor
 
 template <std::size_t Threads>
 struct stealing_kind {
   static constexpr const char* name = Threads == 1 ? "work_stealing_1" : "work_stealing_3";
   static constexpr std::size_t workers = Threads;
   static constexpr bool is_serial = Threads == 1;
-  static constexpr bool keeps_order = Threads == 1;  // from outside, nothing forked
+  static constexpr bool keeps_order = Threads == 1;  // submissions from outside only
   static constexpr bool is_bounded = true;
 
   explicit stealing_kind(testing::executor_setup&& s)
@@ -73,7 +73,7 @@ namespace {
 
 // ---- work made by workers
 
-TEST(WorkStealingPoolTest, WhatAWorkerSubmitsStaysOffTheQueue) {
+TEST(WorkStealingPoolTest, ASubmissionByAWorkerStaysOffTheQueue) {
   work_stealing_pool pool({.threads = 1, .capacity = 1});
   std::atomic<int> ran{0};
   event done;
@@ -89,7 +89,7 @@ TEST(WorkStealingPoolTest, WhatAWorkerSubmitsStaysOffTheQueue) {
   EXPECT_EQ(ran, 100);
 }
 
-TEST(WorkStealingPoolTest, AWorkerWhoseDequeIsFullRunsWhatItSubmits) {
+TEST(WorkStealingPoolTest, AWorkerWhoseDequeIsFullRunsItsSubmission) {
   work_stealing_pool pool({.threads = 1, .deque_capacity = 4});
   std::vector<int> order;
   event done;
@@ -105,7 +105,7 @@ TEST(WorkStealingPoolTest, AWorkerWhoseDequeIsFullRunsWhatItSubmits) {
 }
 
 // In the queue or in a deque.
-TEST(WorkStealingPoolTest, RejectedCountsThoseThatFoundNoRoomAndWereNotRun) {
+TEST(WorkStealingPoolTest, RejectedCountsRefusedSubmissionsThatWereNotRun) {
   for (const auto policy : {overflow::reject, overflow::caller_runs}) {
     work_stealing_pool pool(
         {.threads = 1, .capacity = 1, .overflow = policy, .deque_capacity = 4});
@@ -114,7 +114,7 @@ TEST(WorkStealingPoolTest, RejectedCountsThoseThatFoundNoRoomAndWereNotRun) {
     ASSERT_TRUE(pool.submit([&] {
       for (int i = 0; i < 6; ++i) ASSERT_TRUE(pool.submit([] {}));
       full.set();
-      eventually([&] { return release.is_set(); }, "the test to let it go");
+      eventually([&] { return release.is_set(); }, "the test to release it");
     }));
     full.wait();
     ASSERT_TRUE(pool.submit([] {}));
@@ -135,8 +135,8 @@ TEST(WorkStealingPoolTest, ANestTooDeepForItsCallerIsRejected) {
   status last = status::ok;
   const std::function<void()> nest = [&] {
     ++depth;
-    const auto how = pool.submit(std::ref(nest));
-    if (!how) last = how;
+    const auto result = pool.submit(std::ref(nest));
+    if (!result) last = result;
   };
   event done;
   ASSERT_TRUE(pool.submit([&] {
@@ -169,7 +169,7 @@ TEST(WorkStealingPoolTest, IdleWorkersStealFromABusyOne) {
   std::atomic<int> together{0};
   event all;
   ASSERT_TRUE(pool.submit([&] {
-    // None of them can end before all of them run, on as many threads.
+    // No piece can end before all of them run, each on its own thread.
     for (int i = 0; i < pieces; ++i) {
       ASSERT_TRUE(pool.submit([&] {
         if (++together == pieces) all.set();
@@ -192,7 +192,7 @@ TEST(WorkStealingPoolTest, APostRunsNextOnItsWorker) {
   ASSERT_TRUE(pool.submit([&] {
     ASSERT_TRUE(pool.submit([&] { order.push_back(3); }));
     pool.post(last);
-    pool.post(next);  // takes the place of `last`
+    pool.post(next);  // replaces `last`
     done.set();
   }));
   done.wait();
@@ -200,7 +200,7 @@ TEST(WorkStealingPoolTest, APostRunsNextOnItsWorker) {
   EXPECT_EQ(order, (std::vector<int>{1, 2, 3}));
 }
 
-// Two that wake each other, as coroutines over a channel do.
+// Two pieces that wake each other, as coroutines over a channel do.
 class ping_pong {
  public:
   explicit ping_pong(work_stealing_pool& on) : pool_(on) {}
@@ -232,8 +232,8 @@ class ping_pong {
   event ended_;
 };
 
-// A worker that loses its processor for milliseconds is relieved of them: they move as often as
-// that, which is at most once a millisecond, and for no other reason.
+// They move only when a worker loses its processor for milliseconds and another takes its next
+// piece: at most once a millisecond.
 TEST(WorkStealingPoolTest, TwoThatTakeTurnsStayOnOneWorker) {
   work_stealing_pool pool({.threads = 4});
   ping_pong pair(pool);
@@ -266,7 +266,7 @@ TEST(WorkStealingPoolTest, TwoThatTakeTurnsStarveNeitherTheQueueNorTheDeque) {
   pair.until_ended();
 }
 
-TEST(WorkStealingPoolTest, APieceWaitsForAtMostSoManyTurnsOfTwoThatTakeTurns) {
+TEST(WorkStealingPoolTest, APieceWaitsForALimitedNumberOfTurnsOfTwoAlternatingOnes) {
   work_stealing_pool pool({.threads = 1});
   ping_pong pair(pool);
   event done;
@@ -285,7 +285,7 @@ TEST(WorkStealingPoolTest, APieceWaitsForAtMostSoManyTurnsOfTwoThatTakeTurns) {
   EXPECT_LE(waited, static_cast<long>(work_stealing_pool::favour_max) + 1);
 }
 
-TEST(WorkStealingPoolTest, AFunctionThatSubmitsItselfForEverStarvesNobody) {
+TEST(WorkStealingPoolTest, AFunctionThatSubmitsItselfForEverDoesNotStarveOthers) {
   work_stealing_pool pool({.threads = 1});
   std::atomic<bool> over{false};
   std::atomic<int> oldest_ran{0};
@@ -314,14 +314,14 @@ TEST(WorkStealingPoolTest, AFunctionThatSubmitsItselfForEverStarvesNobody) {
   ended.wait();
 }
 
-TEST(WorkStealingPoolTest, AnIdleWorkerTakesWhatALongFunctionLeftToRunNext) {
+TEST(WorkStealingPoolTest, AnIdleWorkerTakesTheNextPostOfABusyWorker) {
   work_stealing_pool pool({.threads = 2});
   event rescued;
   posted item([&] { rescued.set(); });
   event done;
   ASSERT_TRUE(pool.submit([&] {
     pool.post(item);
-    // Not a wait of the library: the pool hears nothing of it.
+    // Not a wait of the library: the pool is not notified.
     eventually([&] { return rescued.is_set(); }, "another worker to take it");
     done.set();
   }));
@@ -331,7 +331,7 @@ TEST(WorkStealingPoolTest, AnIdleWorkerTakesWhatALongFunctionLeftToRunNext) {
 
 // ---- blocking
 
-TEST(WorkStealingPoolBlockingTest, AllWorkersMayWaitForAFunctionThatComesLater) {
+TEST(WorkStealingPoolBlockingTest, AllWorkersMayWaitForAFunctionSubmittedLater) {
   work_stealing_pool pool({.threads = 2});
   event later;
   std::latch waiting(2);
@@ -351,7 +351,7 @@ TEST(WorkStealingPoolBlockingTest, AllWorkersMayWaitForAFunctionThatComesLater) 
   EXPECT_EQ(pool.stats().spares_started, 1U);
 }
 
-TEST(WorkStealingPoolBlockingTest, WhatAWorkerLeftBehindIsRunWhileItSleeps) {
+TEST(WorkStealingPoolBlockingTest, OthersRunTheQueuedWorkOfASleepingWorker) {
   work_stealing_pool pool({.threads = 1});
   event submitted_ran;
   event posted_ran;
@@ -408,7 +408,7 @@ TEST(WorkStealingPoolBlockingTest, SparesAreBounded) {
   EXPECT_EQ(waiting, 10);
 }
 
-TEST(WorkStealingPoolBlockingTest, SparesEndWhenTheyHaveHadNothingToDoForTheirTime) {
+TEST(WorkStealingPoolBlockingTest, IdleSparesEndAfterTheirKeepAlive) {
   work_stealing_pool pool({.threads = 2, .keep_alive = 1ms});
   event release;
   std::atomic<int> waiting{0};
@@ -422,7 +422,7 @@ TEST(WorkStealingPoolBlockingTest, SparesEndWhenTheyHaveHadNothingToDoForTheirTi
   EXPECT_GE(pool.stats().threads, 6U);
   release.set();
   eventually([&] { return pool.stats().threads == 2; }, "the spares to end");
-  // Their places are used again.
+  // Their slots are reused.
   const auto started = pool.stats().spares_started;
   release.reset();
   waiting = 0;
@@ -456,7 +456,7 @@ TEST(WorkStealingPoolBlockingTest, MutexesAndSemaphoresBetweenFunctionsDoNotStop
   EXPECT_EQ(guarded, count);
 }
 
-// Let in by the pop that made room for it; it has no executor to be resumed on.
+// Resumed by the pop that frees capacity; it has no executor of its own.
 testing::detached submit_then_wait(event& release, std::atomic<int>& through,
                                    work_stealing_pool& pool, submission f) {
   EXPECT_EQ(co_await pool.async_submit(std::move(f)), status::ok);
@@ -471,11 +471,11 @@ TEST(WorkStealingPoolBlockingTest, ACoroutineThatAPopLetInMayBlockTheWorker) {
     event release;
     std::atomic<int> through{0};
     ASSERT_TRUE(pool.submit([&] { ++through; }));  // full, until the worker has woken up
-    std::jthread submitter(  // sleeps itself, if there was room
+    std::jthread submitter(  // sleeps if the queue was full
         [&] { submit_then_wait(release, through, pool, [&] { ++through; }); });
     eventually([&] { return pool.waiting_to_submit() == 1 || pool.queued() == 0; });
     ASSERT_TRUE(pool.submit([&] { release.set(); }));
-    eventually([&] { return through == 3; }, "all of it to be run");
+    eventually([&] { return through == 3; }, "all of them to run");
   }
 }
 
@@ -489,9 +489,9 @@ TEST(WorkStealingPoolIdleTest, SixteenIdleThreadsUseNoCpu) {
   EXPECT_LT(testing::least_cpu_time_while_idle(100us), 100us) << "in 200 ms";
 }
 
-// ---- the end
+// ---- shutdown
 
-TEST(WorkStealingPoolShutdownTest, DrainRunsWhatIsInsideAndWhatThatMakes) {
+TEST(WorkStealingPoolShutdownTest, DrainRunsQueuedWorkAndTheWorkItCreates) {
   std::atomic<int> ran{0};
   work_stealing_pool pool({.threads = 2});
   posted resumption([&] { ++ran; });
@@ -505,10 +505,10 @@ TEST(WorkStealingPoolShutdownTest, DrainRunsWhatIsInsideAndWhatThatMakes) {
   EXPECT_EQ(ran, 101);
   EXPECT_EQ(pool.stats().threads, 0U);
   EXPECT_EQ(pool.submit([] {}), status::closed);
-  pool.drain();  // again: nothing to do
+  pool.drain();  // a second call does nothing
 }
 
-TEST(WorkStealingPoolShutdownTest, AWorkerOfAClosedPoolHearsClosedAndMayStillForkAndPost) {
+TEST(WorkStealingPoolShutdownTest, AWorkerOfAClosedPoolGetsClosedAndMayStillForkAndPost) {
   std::atomic<int> ran{0};
   work_stealing_pool pool({.threads = 2});
   posted resumption([&] { ++ran; });
@@ -534,7 +534,7 @@ TEST(WorkStealingPoolShutdownTest, ClosingAnIdlePoolEndsIt) {
   EXPECT_EQ(pool.join(), status::ok);
 }
 
-TEST(WorkStealingPoolShutdownTest, StopHandsBackWhatHasNotBegunAlsoFromTheDeques) {
+TEST(WorkStealingPoolShutdownTest, StopAlsoReturnsUnbegunSubmissionsOfTheDeques) {
   work_stealing_pool pool({.threads = 1, .spares_max = 0});
   event begun;
   std::atomic<int> ran{0};
@@ -558,7 +558,7 @@ TEST(WorkStealingPoolShutdownTest, ShutdownWithinDrainsAsFarAsTheTimeGoes) {
     work_stealing_pool pool({.threads = 2});
     std::atomic<int> ran{0};
     for (int i = 0; i < 50; ++i) ASSERT_TRUE(pool.submit([&] { ++ran; }));
-    EXPECT_TRUE(pool.shutdown_within(deadline::after(1h)).empty());
+    EXPECT_TRUE(pool.shutdown(deadline::after(1h)).empty());
     EXPECT_EQ(ran, 50);
   }
   work_stealing_pool pool({.threads = 1, .spares_max = 0});
@@ -569,7 +569,7 @@ TEST(WorkStealingPoolShutdownTest, ShutdownWithinDrainsAsFarAsTheTimeGoes) {
   }));
   begun.wait();
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(pool.submit([] {}));
-  EXPECT_EQ(pool.shutdown_within(deadline::after(1ms)).size(), 3U);
+  EXPECT_EQ(pool.shutdown(deadline::after(1ms)).size(), 3U);
 }
 
 TEST(WorkStealingPoolShutdownTest, APostAfterTheEndRunsOnTheThreadThatMakesIt) {
@@ -581,7 +581,7 @@ TEST(WorkStealingPoolShutdownTest, APostAfterTheEndRunsOnTheThreadThatMakesIt) {
   EXPECT_EQ(where, std::this_thread::get_id());
 }
 
-TEST(WorkStealingPoolShutdownTest, WhatAPostResumedMayDestroyThePoolWhileThePostReturns) {
+TEST(WorkStealingPoolShutdownTest, AResumedFunctionMayDestroyThePoolWhileThePostReturns) {
   for (int round = 0; round < 300; ++round) {
     auto pool = std::make_unique<work_stealing_pool>(pool_options{.threads = 1});
     event resumed;
@@ -592,11 +592,11 @@ TEST(WorkStealingPoolShutdownTest, WhatAPostResumedMayDestroyThePoolWhileThePost
   }
 }
 
-// The pool must not end between an idle worker's taking it and running it: what it resumes finds
-// the deque full, and needs the queue.
-TEST(WorkStealingPoolShutdownTest, WhatWasTakenFromALongFunctionRunsBeforeTheEnd) {
-  sluice::testing::stress said;
-  auto dice = said.generator(0);
+// The pool must not end after an idle worker took the post and before it has run: the work that it
+// resumes finds the deque full and needs the queue.
+TEST(WorkStealingPoolShutdownTest, APostTakenFromABusyWorkerRunsBeforeTheEnd) {
+  sluice::testing::stress stress_run;
+  auto dice = stress_run.generator(0);
   for (int round = 0; round < 200; ++round) {
     std::atomic<int> ran{0};
     work_stealing_pool pool({.threads = 2, .deque_capacity = 2});
@@ -613,14 +613,14 @@ TEST(WorkStealingPoolShutdownTest, WhatWasTakenFromALongFunctionRunsBeforeTheEnd
     }));
     pool.drain();
     ASSERT_EQ(ran, 4);
-    said.did();
+    stress_run.did();
   }
 }
 
 TEST(WorkStealingPoolShutdownTest, ManyShortLivesEnd) {
-  sluice::testing::stress said;
+  sluice::testing::stress stress_run;
   for (int round = 0; round < 100; ++round) {
-    auto dice = said.generator(static_cast<std::uint64_t>(round));
+    auto dice = stress_run.generator(static_cast<std::uint64_t>(round));
     std::atomic<int> ran{0};
     const int count = static_cast<int>(dice.below(40));
     {
@@ -632,7 +632,7 @@ TEST(WorkStealingPoolShutdownTest, ManyShortLivesEnd) {
       }
     }
     ASSERT_EQ(ran, count);
-    said.did(static_cast<std::uint64_t>(count));
+    stress_run.did(static_cast<std::uint64_t>(count));
   }
 }
 
@@ -644,23 +644,23 @@ TEST(WorkStealingPoolDeathTest, ZeroThreadsAreABrokenContract) {
 
 TEST(WorkStealingPoolDeathTest, AWorkerThatWaitsForItsOwnPoolIsABrokenContract) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  const auto from_a_worker = [](auto what) {
+  const auto from_a_worker = [](auto body) {
     work_stealing_pool pool({.threads = 1});
-    fork(pool, [&] { what(pool); }).join();
+    fork(pool, [&] { body(pool); }).join();
   };
   EXPECT_DEATH(from_a_worker([](auto& pool) { pool.drain(); }), "by another thread than its own");
   EXPECT_DEATH(from_a_worker([](auto& pool) { (void)pool.stop(); }),
                "by another thread than its own");
   EXPECT_DEATH(from_a_worker([](auto& pool) { (void)pool.join(); }),
                "by another thread than its own");
-  EXPECT_DEATH(from_a_worker([](auto& pool) { (void)pool.shutdown_within({}); }),
+  EXPECT_DEATH(from_a_worker([](auto& pool) { (void)pool.shutdown({}); }),
                "by another thread than its own");
 }
 
-// ---- everything at once
+// ---- everything together
 
 TEST(WorkStealingPoolStressTest, ForksPostsSubmissionsAndWaitsTogetherLoseNothing) {
-  sluice::testing::stress said;
+  sluice::testing::stress stress_run;
   std::atomic<long> forks{0};
   std::atomic<long> forks_expected{0};
   constexpr int each = 300;
@@ -671,7 +671,7 @@ TEST(WorkStealingPoolStressTest, ForksPostsSubmissionsAndWaitsTogetherLoseNothin
     std::vector<std::jthread> outside;
     for (std::uint64_t who = 0; who < 3; ++who) {
       outside.emplace_back([&, who] {
-        auto dice = said.generator(who);
+        auto dice = stress_run.generator(who);
         for (int i = 0; i < each; ++i) {
           const auto choice = dice.below(4);
           ASSERT_TRUE(pool.submit([&, choice] {
@@ -691,7 +691,7 @@ TEST(WorkStealingPoolStressTest, ForksPostsSubmissionsAndWaitsTogetherLoseNothin
             done.count_down();
           }));
         }
-        said.did(each);
+        stress_run.did(each);
       });
     }
     done.wait();

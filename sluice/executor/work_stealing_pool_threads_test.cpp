@@ -1,5 +1,5 @@
-// The threads of a work_stealing_pool: what they are called, when spares come and go, and what
-// happens when one cannot be started.
+// The threads of a work_stealing_pool: names, start and end of spares, and threads that cannot be
+// started.
 
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -35,7 +35,7 @@ std::string name_here() {
   return name.data();
 }
 
-// So many functions that can only run side by side say on which threads they do.
+// Returns the names of the threads of `functions` functions that run concurrently.
 std::set<std::string> names_on(work_stealing_pool& pool, int functions) {
   std::mutex guard;
   std::set<std::string> names;
@@ -82,12 +82,12 @@ TEST(WorkStealingPoolThreadsTest, ASpareIsNamedAfterItsNumberToo) {
   EXPECT_EQ(name, "rows-2");
 }
 
-// ---- when they come and go
+// ---- start and end
 
-// One that has given up its place has not ended yet: somebody may need a spare just then.
+// A spare that gave up its slot may not have ended yet when another spare is needed.
 TEST(WorkStealingPoolThreadsTest, ASpareMayBeCalledForWhileTheLastOneEnds) {
-  sluice::testing::stress said;
-  auto dice = said.generator(0);
+  sluice::testing::stress stress_run;
+  auto dice = stress_run.generator(0);
   const auto rounds = sluice::testing::effort(sluice::testing::test_name(), "spares",
                                               {.ci = 5'000, .full = 20'000, .sanitized = 1'000});
   event release;  // before the pool, whose worker waits for it to the end
@@ -103,12 +103,12 @@ TEST(WorkStealingPoolThreadsTest, ASpareMayBeCalledForWhileTheLastOneEnds) {
   EXPECT_GT(pool.stats().spares_started, 1U);
   EXPECT_LE(pool.stats().threads, 2U);
   release.set();
-  said.did(rounds);
+  stress_run.did(rounds);
 }
 
 // ---- threads that cannot be started
 
-// Starts so many threads. Who asks for more is held until the test lets go of it, and then fails.
+// Starts a number of threads. A further start blocks until the test releases it, and then fails.
 class failing_starter {
  public:
   explicit failing_starter(int starts) : left_(starts) {}
@@ -131,7 +131,7 @@ class failing_starter {
   event failing_;
 };
 
-TEST(WorkStealingPoolThreadsTest, TheConstructorSaysWhyAThreadCouldNotBeStartedAndLeavesNone) {
+TEST(WorkStealingPoolThreadsTest, TheConstructorRethrowsAFailedThreadStartAndLeavesNone) {
   for (const int can_start : {0, 2}) {
     failing_starter starter(can_start);
     starter.fail();
@@ -144,8 +144,8 @@ TEST(WorkStealingPoolThreadsTest, TheConstructorSaysWhyAThreadCouldNotBeStartedA
   }
 }
 
-// Two workers, one of which sleeps in a wait and the other is busy; a third thread submits, and is
-// about to start a spare.
+// Of two workers, one sleeps in a wait and the other is busy; a third thread submits and is about
+// to start a spare.
 class without_a_spare : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -153,13 +153,13 @@ class without_a_spare : public ::testing::Test {
     ASSERT_TRUE(pool.submit([&] {
       eventually([&] { return pool.stats().blocked == 1; }, "the other worker to sleep");
       busy_.set();
-      eventually([&] { return idle_.is_set(); }, "the test to let it go");
+      eventually([&] { return idle_.is_set(); }, "the test to release it");
     }));
     busy_.wait();
     submitter_ = std::jthread([&] { EXPECT_TRUE(pool.submit([&] { ++ran; })); });
     starter.until_asked();
   }
-  // Only the thread that is being started counts as one that runs.
+  // Only the thread that is being started counts as running.
   void until_both_rest() {
     blocked_.set();
     idle_.set();
@@ -184,9 +184,9 @@ class without_a_spare : public ::testing::Test {
   std::jthread submitter_;
 };
 
-TEST_F(without_a_spare, ThePoolGoesOnAndTriesAgainAtTheNextNeed) {
+TEST_F(without_a_spare, ThePoolContinuesAndRetriesAtTheNextNeed) {
   fail_to_start();
-  EXPECT_EQ(ran, 0) << "it waits for those there are";
+  EXPECT_EQ(ran, 0) << "it waits for the existing threads";
   starter.start_again();
   ASSERT_TRUE(pool.submit([&] { ++ran; }));
   eventually([&] { return ran == 2; }, "the spare to run both");
@@ -194,14 +194,14 @@ TEST_F(without_a_spare, ThePoolGoesOnAndTriesAgainAtTheNextNeed) {
   EXPECT_EQ(pool.stats().start_failures, 1U);
 }
 
-TEST_F(without_a_spare, WhatCameWhileItWasCountedOnIsRun) {
+TEST_F(without_a_spare, WorkAddedWhileTheSpareWasExpectedRuns) {
   until_both_rest();
-  // For a few milliseconds one of them still watches, and would find it.
+  // For a few milliseconds one of them is the watcher and would find it.
   event never;
-  EXPECT_FALSE(never.try_wait_for(30ms));
-  ASSERT_TRUE(pool.submit([&] { ++ran; }));  // wakes nobody: somebody is about to look
+  EXPECT_FALSE(never.wait(30ms));
+  ASSERT_TRUE(pool.submit([&] { ++ran; }));  // wakes no worker: one is about to search
   fail_to_start();
-  eventually([&] { return ran == 2; }, "one of those that rest to run it");
+  eventually([&] { return ran == 2; }, "a resting worker to run it");
 }
 
 TEST_F(without_a_spare, APoolThatWasClosedMeanwhileEnds) {

@@ -1,5 +1,5 @@
-// The situations that the JSR-166 tests of ForkJoinPool, ForkJoinTask and RecursiveTask put theirs
-// in, as far as they apply, with what this library promises in them.
+// The situations of the JSR-166 tests of ForkJoinPool, ForkJoinTask and RecursiveTask that apply,
+// with the guarantees of this library.
 
 #include <gtest/gtest.h>
 
@@ -47,7 +47,7 @@ int failing_fib(int n) {
 
 // ---- a pool
 
-TEST(ForkJoinPoolScenario, ANewPoolHasItsThreadsAndNothingToDo) {
+TEST(ForkJoinPoolScenario, ANewlyMadePoolHasItsThreadsAndIsIdle) {
   work_stealing_pool pool({.threads = 3, .name = "fresh"});
   EXPECT_EQ(pool.threads(), 3U);
   EXPECT_EQ(pool.stats().threads, 3U);
@@ -78,7 +78,7 @@ TEST(ForkJoinPoolScenario, ItBecomesQuietAfterEverySubmissionAndEndsWhenAsked) {
   EXPECT_EQ(pool.join(deadline::after(0s)), status::ok);
 }
 
-TEST(ForkJoinPoolScenario, WaitingForAPoolThatGoesOnTimesOut) {
+TEST(ForkJoinPoolScenario, WaitingForARunningPoolTimesOut) {
   work_stealing_pool pool({.threads = 1});
   event release;
   ASSERT_TRUE(pool.submit([&] { release.wait(); }));
@@ -92,7 +92,7 @@ TEST(ForkJoinPoolScenario, WaitingForAPoolThatGoesOnTimesOut) {
   EXPECT_EQ(pool.join(), status::ok);
 }
 
-TEST(ForkJoinPoolScenario, AFunctionThatThrowsIsSeenByTheHandlerAndTheWorkerGoesOn) {
+TEST(ForkJoinPoolScenario, TheHandlerGetsTheExceptionOfAFunctionAndTheWorkerContinues) {
   std::atomic<int> seen{0};
   work_stealing_pool pool({.threads = 1, .on_error = [&](const std::exception_ptr& error) {
                              EXPECT_THROW(std::rethrow_exception(error), fib_failed);
@@ -111,7 +111,7 @@ TEST(ForkJoinPoolScenario, AFunctionThatThrowsIsSeenByTheHandlerAndTheWorkerGoes
   EXPECT_EQ(before.load(), after.load());
 }
 
-TEST(ForkJoinPoolScenario, WhatIsQueuedBehindABusyWorkerIsCountedAndHandedBackByStop) {
+TEST(ForkJoinPoolScenario, WorkQueuedBehindABusyWorkerIsCountedAndReturnedByStop) {
   work_stealing_pool pool({.threads = 1, .spares_max = 0});
   event begun;
   ASSERT_TRUE(pool.submit([&] {
@@ -154,7 +154,7 @@ TEST(ForkJoinPoolScenario, WorkersThatWaitForALockOrAQueueAreReplaced) {
     got = *items.pop();
     done.count_down();
   }));
-  eventually([&] { return pool.stats().blocked == 2; }, "two workers to be held up");
+  eventually([&] { return pool.stats().blocked == 2; }, "two workers to be blocked");
   ASSERT_TRUE(pool.submit([&] {
     EXPECT_TRUE(items.push(7));
     done.count_down();
@@ -162,7 +162,7 @@ TEST(ForkJoinPoolScenario, WorkersThatWaitForALockOrAQueueAreReplaced) {
   eventually([&] { return got == 7; });
   lock.unlock();
   done.wait();
-  pool.drain();  // the lock is let go of after the count
+  pool.drain();  // the lock is released after the count
   EXPECT_EQ(pool.stats().blocked, 0U);
 }
 
@@ -186,14 +186,14 @@ TEST(ForkJoinTaskScenario, AChildIsDoneOnceItIsJoinedAndNotBeforeItHasRun) {
   EXPECT_EQ(outside.join(), 21);
 }
 
-TEST(ForkJoinTaskScenario, AnExceptionComesUpThroughEveryJoin) {
+TEST(ForkJoinTaskScenario, AnExceptionPropagatesThroughEveryJoin) {
   for (const std::size_t threads : {1U, 2U, 4U}) {
     work_stealing_pool pool({.threads = threads});
     EXPECT_THROW(fork(pool, [] { return failing_fib(8); }).join(), fib_failed);
     fork(pool, [] {
       auto child = fork([] { return failing_fib(8); });
       EXPECT_THROW(child.join(), fib_failed);
-      EXPECT_EQ(fib(8), 21) << "the worker is as good as before";
+      EXPECT_EQ(fib(8), 21) << "the worker still works";
     }).join();
   }
 }
@@ -280,7 +280,7 @@ TEST(InvokeAllScenario, OneTwoAndThreeFunctions) {
   EXPECT_EQ(c, 21);
 }
 
-TEST(InvokeAllScenario, AFailureInAnyPlaceIsThrownAndNothingOfItRunsOn) {
+TEST(InvokeAllScenario, AFailureAtAnyPositionIsRethrownAfterAllHaveEnded) {
   work_stealing_pool pool({.threads = 2});
   for (int failing = 0; failing < 3; ++failing) {
     std::atomic<int> running{0};

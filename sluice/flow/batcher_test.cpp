@@ -33,8 +33,8 @@ class batcher_test : public ::testing::Test {
                          overflow full = overflow::block) {
     return {.size = size, .wait = 10ms, .capacity = capacity, .overflow = full, .clock = &clock};
   }
-  static void push_all(numbers& to, std::initializer_list<int> items) {
-    for (const int item : items) ASSERT_EQ(to.try_push(item), status::ok) << item;
+  static void push_all(numbers& target, std::initializer_list<int> items) {
+    for (const int item : items) ASSERT_EQ(target.try_push(item), status::ok) << item;
   }
   static detached take_once(numbers* from, std::optional<outcome<batch>>& got,
                             wait_limits limits = {}) {
@@ -44,7 +44,7 @@ class batcher_test : public ::testing::Test {
   manual_clock clock;
 };
 
-// ---- when a batch is due
+// ---- due batches
 
 TEST_F(batcher_test, ABatchIsDueWhenItIsFull) {
   numbers b(sized(3));
@@ -56,7 +56,7 @@ TEST_F(batcher_test, ABatchIsDueWhenItIsFull) {
   EXPECT_EQ(b.queued(), 1u);
 }
 
-TEST_F(batcher_test, ABatchIsDueWhenItsFirstItemHasWaitedLongEnough) {
+TEST_F(batcher_test, ABatchIsDueAfterTheWaitOfItsFirstItem) {
   numbers b(sized(10));
   push_all(b, {1});
   clock.advance(6ms);
@@ -67,19 +67,19 @@ TEST_F(batcher_test, ABatchIsDueWhenItsFirstItemHasWaitedLongEnough) {
   EXPECT_EQ(*b.try_take(), (batch{1, 2})) << "since the first, not since the last";
 }
 
-TEST_F(batcher_test, TheTimeOfTheNextBatchIsThatOfItsOwnFirst) {
+TEST_F(batcher_test, TheNextBatchIsTimedFromItsOwnFirstItem) {
   numbers b(sized(2));
   push_all(b, {1});
   clock.advance(9ms);
   push_all(b, {2, 3});
   EXPECT_EQ(*b.try_take(), (batch{1, 2}));
   clock.advance(9ms);
-  EXPECT_EQ(b.try_take().status(), status::empty) << "3 came only 9 ms ago";
+  EXPECT_EQ(b.try_take().status(), status::empty) << "3 arrived only 9 ms ago";
   clock.advance(1ms);
   EXPECT_EQ(*b.try_take(), (batch{3}));
 }
 
-TEST_F(batcher_test, FlushMakesWhatIsInsideDue) {
+TEST_F(batcher_test, FlushMakesTheItemsInsideDue) {
   numbers b(sized(10));
   b.flush();
   EXPECT_EQ(b.try_take().status(), status::empty) << "a batch is never empty";
@@ -102,7 +102,7 @@ TEST_F(batcher_test, CloseFlushes) {
   EXPECT_EQ(b.wait_ended(), status::ok);
 }
 
-// ---- who waits for one
+// ---- consumers
 
 TEST_F(batcher_test, ATakerIsWokenOnceABatch) {
   numbers b(sized(3));
@@ -131,7 +131,7 @@ TEST_F(batcher_test, TheTimerWakesTheTaker) {
   EXPECT_EQ(**got, (batch{1}));
 }
 
-TEST_F(batcher_test, OneThatBeginsToWaitLaterIsWokenAtTheSameTime) {
+TEST_F(batcher_test, ALaterTakerIsWokenAtTheSameTime) {
   numbers b(sized(3));
   push_all(b, {1});
   clock.advance(4ms);
@@ -164,8 +164,8 @@ TEST_F(batcher_test, LimitsAndCloseEndTheWaitForABatch) {
   EXPECT_EQ(late->status(), status::timed_out);
   source.request_stop();
   EXPECT_EQ(stopped->status(), status::stopped);
-  EXPECT_EQ(clock.pending(), 0u) << "nobody waits any more";
-  EXPECT_EQ(b.try_take_for(-1s).status(), status::timed_out);
+  EXPECT_EQ(clock.pending(), 0u) << "no waiters are left";
+  EXPECT_EQ(b.take(-1s).status(), status::timed_out);
   EXPECT_EQ(b.queued(), 1u) << "nothing was taken";
   clock.advance(5ms);
   EXPECT_EQ(*b.take(), (batch{1}));
@@ -181,13 +181,13 @@ TEST_F(batcher_test, ATakerMayDestroyItAtOnce) {
     owner->reset();
   }(&b);
   push_all(*b, {1});
-  clock.advance(10ms);  // the timer's own thread of control resumes it
+  clock.advance(10ms);  // the timer resumes it
   EXPECT_EQ(b, nullptr);
 }
 
 // ---- full
 
-TEST_F(batcher_test, APushWaitsForRoomAndABatchMakesRoomForMany) {
+TEST_F(batcher_test, APushWaitsForCapacityAndABatchFreesCapacityForMany) {
   numbers b(sized(2, 2));
   push_all(b, {1, 2});
   EXPECT_EQ(b.try_push(3), status::full);
@@ -203,15 +203,15 @@ TEST_F(batcher_test, APushWaitsForRoomAndABatchMakesRoomForMany) {
   EXPECT_EQ(b.try_take()->size(), 2u);
 }
 
-TEST_F(batcher_test, LimitsAndCloseEndTheWaitForRoom) {
+TEST_F(batcher_test, LimitsAndCloseEndTheWaitForCapacity) {
   batcher<std::unique_ptr<int>> b({.size = 1, .capacity = 1, .clock = &clock});
   ASSERT_TRUE(b.push(std::make_unique<int>(0)));
   std::stop_source source;
   auto item = std::make_unique<int>(1);
-  EXPECT_EQ(b.push_within(item, deadline::after(1ms)), status::timed_out);
+  EXPECT_EQ(b.push(std::move(item), 1ms), status::timed_out);
   ASSERT_NE(item, nullptr);
-  const auto push = [](auto* to, auto* what, wait_limits limits, ending* ended) -> detached {
-    ended->set(co_await to->async_push(*what, std::move(limits)));
+  const auto push = [](auto* target, auto* pushed, wait_limits limits, ending* ended) -> detached {
+    ended->set(co_await target->async_push(*pushed, std::move(limits)));
   };
   ending stopped;
   ending closed;
@@ -220,9 +220,9 @@ TEST_F(batcher_test, LimitsAndCloseEndTheWaitForRoom) {
   push(&b, &other, {}, &closed);
   EXPECT_EQ(b.waiting_to_push(), 2u);
   source.request_stop();
-  EXPECT_EQ(stopped.how(), status::stopped);
+  EXPECT_EQ(stopped.result(), status::stopped);
   b.close();
-  EXPECT_EQ(closed.how(), status::closed);
+  EXPECT_EQ(closed.result(), status::closed);
   EXPECT_NE(item, nullptr);
   EXPECT_NE(other, nullptr);
   EXPECT_EQ(b.stats().rejected, 1u);
@@ -250,7 +250,7 @@ TEST(batcher_DeathTest, ABatcherThatOutlivesItsPoolIsNamed) {
       "sluice::thread_pool \"io\": .*found 1 batcher ");
 }
 
-TEST_F(batcher_test, TheOtherPoliciesDoWhatTheySay) {
+TEST_F(batcher_test, TheOtherPoliciesRejectOrDrop) {
   std::vector<int> dropped;
   const auto open = [&](overflow full) {
     dropped.clear();
@@ -288,7 +288,7 @@ TEST_F(batcher_test, TheOtherPoliciesDoWhatTheySay) {
 
 // ---- a handler
 
-TEST_F(batcher_test, AHandlerIsGivenTheBatchesOnItsExecutor) {
+TEST_F(batcher_test, AHandlerGetsTheBatchesOnItsExecutor) {
   manual_executor later;
   std::vector<batch> got;
   numbers b(sized(2), later, [&](batch items) {
@@ -301,13 +301,13 @@ TEST_F(batcher_test, AHandlerIsGivenTheBatchesOnItsExecutor) {
   EXPECT_EQ(later.pending(), 1u);
   push_all(b, {2, 3});
   later.run_all();
-  EXPECT_EQ(got, (std::vector<batch>{{1, 2}})) << "what came meanwhile is in it; 3 is new";
+  EXPECT_EQ(got, (std::vector<batch>{{1, 2}})) << "2 arrived before the handler ran; 3 is new";
   clock.advance(10ms);
   later.run_all();
   EXPECT_EQ(got, (std::vector<batch>{{1, 2}, {3}}));
 }
 
-TEST_F(batcher_test, AHandlerThatThrowsIsReportedAndTheNextBatchComes) {
+TEST_F(batcher_test, AHandlerThatThrowsIsReportedAndTheNextBatchFollows) {
   inline_executor here;
   int errors = 0;
   auto o = sized(1);
@@ -323,7 +323,7 @@ TEST_F(batcher_test, AHandlerThatThrowsIsReportedAndTheNextBatchComes) {
   EXPECT_EQ(b.stats().failed, 1u);
 }
 
-TEST_F(batcher_test, ItsDestructorGivesTheRestToTheHandler) {
+TEST_F(batcher_test, ItsDestructorPassesTheRestToTheHandler) {
   thread_pool pool(2);
   std::size_t handled = 0;
   {
@@ -333,7 +333,7 @@ TEST_F(batcher_test, ItsDestructorGivesTheRestToTheHandler) {
   EXPECT_EQ(handled, 1000u);
 }
 
-TEST_F(batcher_test, StopHandsBackWhatWasNotTaken) {
+TEST_F(batcher_test, StopReturnsTheItemsNotTaken) {
   thread_pool pool(1);
   std::atomic<bool> inside{false};
   numbers* self = nullptr;
@@ -349,15 +349,15 @@ TEST_F(batcher_test, StopHandsBackWhatWasNotTaken) {
   EXPECT_EQ(b.wait_ended(), status::ok);
 }
 
-TEST_F(batcher_test, ShutdownWithinDrainsUntilItsLimitAndThenStops) {
+TEST_F(batcher_test, ShutdownDrainsUntilItsLimitAndThenStops) {
   numbers b(sized(2));
   push_all(b, {1, 2, 3});
-  EXPECT_EQ(b.shutdown_within(deadline::after(-1s)), (batch{1, 2, 3}));
+  EXPECT_EQ(b.shutdown(-1s), (batch{1, 2, 3}));
   numbers quick(sized(2));
-  EXPECT_TRUE(quick.shutdown_within({}).empty());
+  EXPECT_TRUE(quick.shutdown({}).empty());
 }
 
-TEST_F(batcher_test, CountsWhatItDid) {
+TEST_F(batcher_test, CountsItsOperations) {
   numbers b(sized(2));
   push_all(b, {1, 2, 3});
   (void)b.try_take();
@@ -442,7 +442,7 @@ TEST(batcher_DeathTest, MisuseIsABrokenContract) {
         numbers b({}, here, [](const batch&) {});
         (void)b.take();
       },
-      "its handler to be the only one who takes");
+      "no take, because it has a handler");
   EXPECT_DEATH(
       {
         inline_executor here;
@@ -451,7 +451,7 @@ TEST(batcher_DeathTest, MisuseIsABrokenContract) {
         self = &b;
         (void)b.push(1);
       },
-      "not to be waited for in its handler");
+      "not to be waited for in its own handler");
 }
 
 }  // namespace

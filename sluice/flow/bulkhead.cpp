@@ -8,16 +8,16 @@ namespace sluice {
 bulkhead::bulkhead(options o) : options_(std::move(o)) {
   check_named(options_.active_max > 0, "sluice::bulkhead", options_.name.c_str(),
               "an active_max of at least 1");
-  if (!options_.name.empty()) watch::set_name(this, options_.name);
+  if (!options_.name.empty()) wait_report::set_name(this, options_.name);
 }
 
 bulkhead::~bulkhead() {
-  const std::lock_guard hold(guard_);  // a call that is over may still be about to let go of it
+  const std::lock_guard hold(guard_);  // a finished call may still be about to release it
   check_named(waiters_.empty(), "sluice::bulkhead", options_.name.c_str(),
               "no waiters at its destruction");
   check_named(active_ == 0, "sluice::bulkhead", options_.name.c_str(),
-              "nobody inside at its destruction");
-  watch::gone(this);
+              "no calls inside at its destruction");
+  wait_report::destroyed(this);
 }
 
 bool bulkhead::take() noexcept {
@@ -28,17 +28,18 @@ bool bulkhead::take() noexcept {
   return true;
 }
 
-void bulkhead::tell_entered(watch::party who, const call_site& at, bool awaited) const noexcept {
-  watch::took({.object = this,
-               .type = type_name,
-               .how = watch::held_as::permits,
-               .by = who,
-               .at = at,
-               .awaited = awaited});
+void bulkhead::report_entered(wait_report::party taker, const call_site& at,
+                              bool awaited) const noexcept {
+  wait_report::took({.object = this,
+                     .type = type_name,
+                     .mode = wait_report::held_as::permits,
+                     .by = taker,
+                     .at = at,
+                     .awaited = awaited});
 }
 
 void bulkhead::leave() noexcept {
-  watch::gave(this);
+  wait_report::gave(this);
   wake_batch wakes;
   const std::lock_guard hold(guard_);
   auto* const next = claim_front(waiters_);
@@ -46,9 +47,9 @@ void bulkhead::leave() noexcept {
     --active_;
     return;
   }
-  --in_line_;
-  ++stats_.entered;  // the place goes from hand to hand
-  wakes.add(*next->who);
+  --waiting_;
+  ++stats_.entered;  // the place is handed over directly
+  wakes.add(*next->waiting);
 }
 
 outcome<bulkhead::permit> bulkhead::try_enter(call_site at) {
@@ -59,8 +60,8 @@ outcome<bulkhead::permit> bulkhead::try_enter(call_site at) {
       return status::full;
     }
   }
-  if (watch::is_on()) [[unlikely]]
-    tell_entered(watch::party::current(), at);
+  if (wait_report::is_on()) [[unlikely]]
+    report_entered(wait_report::party::current(), at);
   return permit(*this);
 }
 
@@ -71,7 +72,7 @@ std::size_t bulkhead::active() const noexcept {
 
 std::size_t bulkhead::waiting() const noexcept {
   const std::lock_guard hold(guard_);
-  return in_line_;
+  return waiting_;
 }
 
 bulkhead_stats bulkhead::stats() const noexcept {
@@ -94,29 +95,29 @@ refused_error bulkhead::refusal(status why) const {
 // ---- the wait
 
 bool bulkhead::op::attempt() noexcept {
-  auto& to = bulkhead_;
-  const std::lock_guard hold(to.guard_);
-  if (to.take()) return true;
-  full_ = to.in_line_ >= to.options_.waiting_max;
-  to.stats_.refused += full_ ? 1 : 0;
+  auto& owner = bulkhead_;
+  const std::lock_guard hold(owner.guard_);
+  if (owner.take()) return true;
+  full_ = owner.waiting_ >= owner.options_.waiting_max;
+  owner.stats_.refused += full_ ? 1 : 0;
   return full_;
 }
 
-enlisted bulkhead::op::enlist(waiter& who) noexcept {
-  auto& to = bulkhead_;
-  const std::lock_guard hold(to.guard_);
-  if (to.take()) return enlisted::finished;
-  if (to.in_line_ >= to.options_.waiting_max) {  // others came in between
+enlisted bulkhead::op::enlist(waiter& waiting) noexcept {
+  auto& owner = bulkhead_;
+  const std::lock_guard hold(owner.guard_);
+  if (owner.take()) return enlisted::finished;
+  if (owner.waiting_ >= owner.options_.waiting_max) {  // other callers joined in between
     full_ = true;
-    ++to.stats_.refused;
+    ++owner.stats_.refused;
     return enlisted::finished;
   }
-  const auto joined = join(to.waiters_, node_, who);
+  const auto joined = link_waiter(owner.waiters_, node_, waiting);
   if (joined == enlisted::waiting) {
-    ++to.in_line_;
-    ++to.stats_.waited;
+    ++owner.waiting_;
+    ++owner.stats_.waited;
   } else {
-    ++to.stats_.gave_up;
+    ++owner.stats_.gave_up;
   }
   return joined;
 }
@@ -124,7 +125,7 @@ enlisted bulkhead::op::enlist(waiter& who) noexcept {
 void bulkhead::op::retract() noexcept {
   const std::lock_guard hold(bulkhead_.guard_);
   ++bulkhead_.stats_.gave_up;
-  --bulkhead_.in_line_;
+  --bulkhead_.waiting_;
   if (node_.linked()) node_.unlink();
 }
 

@@ -1,23 +1,23 @@
 #pragma once
 
-// Keeps one part of the program from sinking the others: at most so many calls at once, at most so
-// many waiting for their turn, and the rest hear `full` at once.
+// Keeps one part of the program from blocking the others: bounds the concurrent calls and the
+// waiters, and refuses all further calls with `full` at once.
 //
-// Use it around what can become slow: without a bound every thread ends up waiting in there. Prefer
-// `semaphore` when any number may wait, `rate_limiter` when calls per second matter,
-// `circuit_breaker` against what fails.
+// Use it around calls that can become slow: without a bound every thread ends up waiting there.
+// Prefer `semaphore` for any number of waiters, `rate_limiter` when calls per second matter,
+// `circuit_breaker` against calls that fail.
 //
-// Guarantees: any thread may call anything. Those who wait get in strictly in order of arrival.
-// When a call leaves, the first in line takes its place directly: nobody can slip in between.
-// `full` is said without waiting, also by a timed call. What one did before it left is seen by
-// whoever got its place. Destroying it while anybody is inside or waits is a broken contract, as
-// are options that let nobody in.
+// Guarantees: any thread may call anything. Waiters enter strictly in order of arrival. When a call
+// leaves, the first waiter takes its place directly; no other caller can overtake it. `full` is
+// returned without waiting, also by a timed call. The next holder of a place sees all that the
+// previous one did. Destroying it with calls or waiters inside is a broken contract, as is an
+// active_max of 0.
 // Where you resume: a coroutine on its executor, else on the thread that left.
-// Cancel safety: a wait that timed out or was stopped holds no place, inside or in line.
+// Cancel safety: a wait that timed out or was stopped holds no place, inside or in the list.
 // Cost: 128 bytes, no allocation; uncontended a short lock each way.
 //
 //     bulkhead printing({.active_max = 4, .waiting_max = 16});
-//     auto place = printing.try_enter_for(200ms);          // outcome<bulkhead::permit>
+//     auto place = printing.enter(200ms);          // outcome<bulkhead::permit>
 //     if (!place) return reply(503, to_string(place.status()));
 //     print(document);                                     // leaves at the end of the scope
 //
@@ -42,23 +42,23 @@ namespace sluice {
 
 struct bulkhead_options {
   std::size_t active_max = 0;   // at least 1
-  std::size_t waiting_max = 0;  // 0: nobody waits
+  std::size_t waiting_max = 0;  // 0: no caller waits
   std::string name{};
 };
 
 struct bulkhead_stats {
   std::uint64_t entered = 0;
-  std::uint64_t waited = 0;     // of those who asked
-  std::uint64_t refused = 0;    // heard `full`
-  std::uint64_t gave_up = 0;    // timed out or stopped in line
-  std::size_t active_most = 0;  // the most that were ever inside at once
+  std::uint64_t waited = 0;     // calls that had to wait
+  std::uint64_t refused = 0;    // calls that got `full`
+  std::uint64_t gave_up = 0;    // waits that timed out or were stopped
+  std::size_t active_most = 0;  // the largest number of concurrent calls so far
 };
 
 class bulkhead {
  public:
   using options = bulkhead_options;
 
-  // A place inside, until it is destroyed.
+  // A place inside, held until it is destroyed.
   class permit {
    public:
     permit(permit&& other) noexcept : in_(std::exchange(other.in_, nullptr)) {}
@@ -70,7 +70,7 @@ class bulkhead {
       return *this;
     }
     ~permit() { leave(); }
-    // Early.
+    // Gives the place back early.
     void leave() noexcept {
       if (in_ != nullptr) std::exchange(in_, nullptr)->leave();
     }
@@ -86,37 +86,24 @@ class bulkhead {
   bulkhead& operator=(const bulkhead&) = delete;
   ~bulkhead();
 
-  // ok, or full; with limits also timed_out, stopped.
-  outcome<permit> enter(call_site at = {}) { return enter_within(at); }
-  outcome<permit> enter(std::stop_token stop, call_site at = {}) {
-    return enter_within({{}, std::move(stop), at});
-  }
-  // Never waits: full when all places are taken, or somebody waits.
-  outcome<permit> try_enter(call_site at = {});
-  template <class Rep, class Period>
-  outcome<permit> try_enter_for(std::chrono::duration<Rep, Period> wait,
-                                std::stop_token stop = {}, call_site at = {}) {
-    return enter_within({deadline::after(wait), std::move(stop), at});
-  }
-  template <class Clock, class Duration>
-  outcome<permit> try_enter_until(std::chrono::time_point<Clock, Duration> when,
-                                  std::stop_token stop = {}, call_site at = {}) {
-    return enter_within({deadline::at(when), std::move(stop), at});
-  }
-  outcome<permit> enter_within(const wait_limits& limits) {
+  // Blocks until it has a place, within the limits. Returns a permit, or full, timed_out or
+  // stopped.
+  outcome<permit> enter(const wait_limits& limits = {}) {
     auto entered = block_on(op(*this), limits);
-    if (entered && watch::is_on()) [[unlikely]]
-      tell_entered(watch::party::current(), limits.at);
+    if (entered && wait_report::is_on()) [[unlikely]]
+      report_entered(wait_report::party::current(), limits.at);
     return entered;
   }
-  // co_await gives an outcome<permit>.
+  // Never waits. Returns full if all places are taken, or another caller waits.
+  outcome<permit> try_enter(call_site at = {});
+  // co_await returns an outcome<permit>.
   auto async_enter(wait_limits limits = {}) { return awaitable<op>(std::move(limits), *this); }
 
-  // Enters within the limits, calls f, leaves when what it gives is there. Not let in:
-  // refused_error, thrown, or in the future or task that f would have given.
+  // Enters within the limits, calls f, leaves when the result is there. If refused: refused_error,
+  // thrown, or in the future or task in place of f's.
   //   f() -> T            T; the calling thread waits
-  //   f() -> future<T>    future<T>; the calling thread waits for its turn, not for the result
-  //   f() -> task<T>      task<T>; nothing waits but the task
+  //   f() -> future<T>    future<T>; the calling thread waits for its place, not for the result
+  //   f() -> task<T>      task<T>; only the task waits
   template <class F>
   detail::call_result_t<F> call(F&& f, wait_limits limits = {});
 
@@ -131,25 +118,25 @@ class bulkhead {
     explicit op(bulkhead& b) noexcept : bulkhead_(b) {}
     bool ready() const noexcept { return false; }
     bool attempt() noexcept;
-    enlisted enlist(waiter& who) noexcept;
+    enlisted enlist(waiter& waiting) noexcept;
     bool woken() const noexcept { return true; }  // always handed a place
     void retract() noexcept;
-    bool spins_linked() const noexcept { return true; }  // strict order: into the line at once
+    bool spins_linked() const noexcept { return true; }  // strict order: joins the list at once
     spin_budget& spin() noexcept { return bulkhead_.spin_; }
     outcome<permit> result(status ended) noexcept {
       if (!ended) return ended;
       if (full_) return status::full;
       return permit(bulkhead_);
     }
-    watch::subject about() const noexcept {
+    wait_report::subject wait_subject() const noexcept {
       return {.object = &bulkhead_,
               .type = type_name,
               .wants = "enter",
-              .by = watch::served_by::holders,
+              .by = wait_report::served_by::holders,
               .capacity = bulkhead_.options_.active_max};
     }
-    void taken_by(watch::party who, const call_site& at) const noexcept {
-      if (!full_) bulkhead_.tell_entered(who, at, true);
+    void taken_by(wait_report::party taker, const call_site& at) const noexcept {
+      if (!full_) bulkhead_.report_entered(taker, at, true);
     }
 
    private:
@@ -160,9 +147,10 @@ class bulkhead {
 
   static constexpr const char* type_name = "sluice::bulkhead";
 
-  bool take() noexcept;  // guard_ held
+  bool take() noexcept;  // must hold guard_
   void leave() noexcept;
-  void tell_entered(watch::party who, const call_site& at, bool awaited = false) const noexcept;
+  void report_entered(wait_report::party taker, const call_site& at,
+                      bool awaited = false) const noexcept;
   permit enter_or_throw(outcome<permit> entered) const;
   refused_error refusal(status why) const;
   template <class T, class F>
@@ -175,7 +163,7 @@ class bulkhead {
   spin_budget spin_;
   // Protected by guard_.
   std::size_t active_ = 0;
-  std::size_t in_line_ = 0;
+  std::size_t waiting_ = 0;
   wait_list waiters_;
   bulkhead_stats stats_;
 };
@@ -189,7 +177,7 @@ detail::call_result_t<F> bulkhead::call(F&& f, wait_limits limits) {
   } else if constexpr (traits::kind == detail::call_kind::future) {
     return call_future<T>(f, limits);
   } else {
-    const auto place = enter_or_throw(enter_within(limits));
+    const auto place = enter_or_throw(enter(limits));
     return static_cast<T>(f());
   }
 }
@@ -204,9 +192,9 @@ task<T> bulkhead::call_task(bulkhead& self, F f, wait_limits limits) {
 template <class T, class F>
 future<T> bulkhead::call_future(F& f, const wait_limits& limits) {
   try {
-    auto place = enter_or_throw(enter_within(limits));
+    auto place = enter_or_throw(enter(limits));
     auto begun = f();
-    watch::gave(this);  // the place is the future's now, whoever completes it
+    wait_report::gave(this);  // the future holds the place now, not this thread
     return std::move(begun).finally([place = std::move(place)]() mutable { place.leave(); });
   } catch (...) {
     return make_failed_future<T>(std::current_exception());

@@ -20,19 +20,19 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Shut: the only place is taken. Who gets in leaves at once, for the next.
+// Shut: the only place is taken. A released waiter leaves at once, for the next.
 class bulkhead_gate {
  public:
   bulkhead_gate() : held_(std::move(*bulkhead_.try_enter())) {}
-  status wait(const wait_limits& limits) { return bulkhead_.enter_within(limits).status(); }
+  status wait(const wait_limits& limits) { return bulkhead_.enter(limits).status(); }
   template <class Where>
   static detached await(bulkhead_gate& gate, Where&, wait_limits limits, ending& ended) {
-    status how = status::ok;
+    status result = status::ok;
     {
       const auto entered = co_await gate.bulkhead_.async_enter(std::move(limits));
-      how = entered.status();
+      result = entered.status();
     }
-    ended.set(how);
+    ended.set(result);
   }
   void open() { held_.leave(); }
   std::size_t waiting() const { return bulkhead_.waiting(); }
@@ -51,7 +51,7 @@ detached ask(bulkhead& at, int number, std::vector<int>& order,
   if (entered) inside.push_back(std::move(*entered));
 }
 
-TEST(bulkhead_test, SoManyInsideSoManyInLineTheRestHearFullAtOnce) {
+TEST(bulkhead_test, BoundsTheCallsInsideAndTheWaitersAndRefusesTheRest) {
   bulkhead rooms({.active_max = 2, .waiting_max = 2});
   std::vector<int> order;
   std::deque<bulkhead::permit> inside;
@@ -60,7 +60,7 @@ TEST(bulkhead_test, SoManyInsideSoManyInLineTheRestHearFullAtOnce) {
   EXPECT_EQ(rooms.active(), 2U);
   EXPECT_EQ(rooms.waiting(), 2U);
   EXPECT_EQ(rooms.enter().status(), status::full);
-  EXPECT_EQ(rooms.try_enter_for(1h).status(), status::full) << "no use in waiting to wait";
+  EXPECT_EQ(rooms.enter(1h).status(), status::full) << "refused although it has time";
   EXPECT_EQ(rooms.try_enter().status(), status::full);
   inside.pop_front();
   inside.pop_front();
@@ -74,7 +74,7 @@ TEST(bulkhead_test, SoManyInsideSoManyInLineTheRestHearFullAtOnce) {
   EXPECT_EQ(stats.active_most, 2U);
 }
 
-TEST(bulkhead_test, WithoutALineItIsInOrFull) {
+TEST(bulkhead_test, WithoutAWaitingListItReturnsAPlaceOrFull) {
   bulkhead room({.active_max = 1});
   auto place = room.enter();
   EXPECT_TRUE(place);
@@ -83,19 +83,19 @@ TEST(bulkhead_test, WithoutALineItIsInOrFull) {
   EXPECT_TRUE(room.try_enter());
 }
 
-TEST(bulkhead_test, OneThatGivesUpFreesItsPlaceInLine) {
+TEST(bulkhead_test, AWaiterThatGivesUpFreesItsPlaceInTheList) {
   bulkhead room({.active_max = 1, .waiting_max = 1});
   auto place = room.enter();
   manual_clock time;
   std::stop_source source;
-  for (const status how : {status::timed_out, status::stopped, status::timed_out}) {
+  for (const status result : {status::timed_out, status::stopped, status::timed_out}) {
     std::jthread waits([&] {
       const wait_limits limits{deadline::after(1h, time), source.get_token()};
-      EXPECT_EQ(room.enter_within(limits).status(), how);
+      EXPECT_EQ(room.enter(limits).status(), result);
     });
     eventually([&] { return room.waiting() == 1; });
-    EXPECT_EQ(room.try_enter_for(1h).status(), status::full);
-    if (how == status::stopped) {
+    EXPECT_EQ(room.enter(1h).status(), status::full);
+    if (result == status::stopped) {
       std::exchange(source, std::stop_source()).request_stop();
     } else {
       time.advance(1h);
@@ -107,9 +107,8 @@ TEST(bulkhead_test, OneThatGivesUpFreesItsPlaceInLine) {
 TEST(bulkhead_test, AWaitEndsAtItsTime) {
   bulkhead room({.active_max = 1, .waiting_max = 1});
   const auto place = room.enter();
-  EXPECT_EQ(room.try_enter_for(1ms).status(), status::timed_out);
-  EXPECT_EQ(room.try_enter_until(std::chrono::steady_clock::now() + 1ms).status(),
-            status::timed_out);
+  EXPECT_EQ(room.enter(1ms).status(), status::timed_out);
+  EXPECT_EQ(room.enter(std::chrono::steady_clock::now() + 1ms).status(), status::timed_out);
   EXPECT_EQ(room.waiting(), 0U);
 }
 
@@ -128,7 +127,7 @@ TEST(bulkhead_test, WrapsAFunction) {
   bulkhead room({.active_max = 1, .name = "printer"});
   EXPECT_EQ(room.call([&] { return room.active(); }), 1U);
   EXPECT_THROW(room.call([] { throw std::runtime_error("no"); }), std::runtime_error);
-  EXPECT_EQ(room.active(), 0U) << "left, whatever happened";
+  EXPECT_EQ(room.active(), 0U) << "left in every case";
   const auto place = room.enter();
   try {
     room.call([] {});
@@ -156,7 +155,7 @@ TEST(bulkhead_test, ACallWaitsWithinItsLimits) {
   EXPECT_EQ(why(source.get_token()), refused_error::reason::stopped);
 }
 
-TEST(bulkhead_test, WrapsAFunctionThatGivesAFuture) {
+TEST(bulkhead_test, WrapsAFunctionThatReturnsAFuture) {
   bulkhead room({.active_max = 1});
   promise<int> answer;
   auto result = room.call([&] { return answer.get_future(); });
@@ -171,7 +170,7 @@ TEST(bulkhead_test, WrapsAFunctionThatGivesAFuture) {
   EXPECT_EQ(room.active(), 0U);
 }
 
-TEST(bulkhead_test, WrapsAFunctionThatGivesATask) {
+TEST(bulkhead_test, WrapsAFunctionThatReturnsATask) {
   bulkhead room({.active_max = 1});
   const auto look = [&room]() -> task<std::size_t> { co_return room.active(); };
   EXPECT_EQ(sync_wait(room.call([&] { return look(); })), 1U);
@@ -192,7 +191,7 @@ TEST(bulkhead_stress_test, NeverMoreInsideThanAllowedAndNoPlaceIsLost) {
         auto choose = run.generator(static_cast<std::uint64_t>(t));
         for (int i = 0; i < 1'000; ++i) {
           const auto place = choose.below(2) == 0
-                                 ? rooms.try_enter_for(std::chrono::microseconds(choose.below(60)))
+                                 ? rooms.enter(std::chrono::microseconds(choose.below(60)))
                                  : rooms.enter();
           if (!place) continue;
           ++entered;
@@ -219,7 +218,7 @@ TEST(bulkhead_DeathTest, MisuseIsABrokenContract) {
         const auto place = room->enter();
         delete room;
       },
-      "sluice::bulkhead.*printer.*nobody inside");
+      "sluice::bulkhead.*printer.*no calls inside");
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <mutex>
 
-#include "sluice/base/callback.hpp"
+#include "sluice/base/detail/callback.hpp"
 #include "sluice/future/future_error.hpp"
 
 namespace sluice {
@@ -29,7 +29,7 @@ circuit_breaker::circuit_breaker(options o)
     check_named(holds, "sluice::circuit_breaker", options_.name.c_str(), expected);
   };
   must(options_.consecutive_failures > 0 || options_.failure_share > 0,
-       "something that trips it: consecutive_failures or failure_share");
+       "consecutive_failures or failure_share to be set, so that it can trip");
   must(options_.failure_share >= 0 && options_.failure_share <= 1,
        "a failure_share between 0 and 1");
   must(options_.calls_min > 0, "a calls_min of at least 1");
@@ -46,20 +46,20 @@ circuit_breaker::circuit_breaker(options o)
 circuit_breaker::~circuit_breaker() {
   const std::lock_guard hold(mutex_);
   check_named(permits_ == 0, "sluice::circuit_breaker", options_.name.c_str(),
-              "no permit to be out at its destruction");
+              "no open permit at its destruction");
 }
 
 // ---- under the lock
 
-void circuit_breaker::move_to(circuit_state to, std::chrono::nanoseconds open_for) {
-  if (options_.on_change) untold_.push_back({state_, to, open_for});
-  state_ = to;
+void circuit_breaker::move_to(circuit_state new_state, std::chrono::nanoseconds open_for) {
+  if (options_.on_change) unreported_.push_back({state_, new_state, open_for});
+  state_ = new_state;
   ++generation_;
   in_a_row_ = 0;
   window_.clear();
   probes_out_ = 0;
   probes_good_ = 0;
-  if (to == circuit_state::open) {
+  if (new_state == circuit_state::open) {
     const auto now = clock_.now();
     open_until_ = open_for >= time_point::max() - now ? time_point::max() : now + open_for;
     ++stats_.trips;
@@ -111,20 +111,20 @@ void circuit_breaker::count(circuit_verdict v, bool slow) {
 // ---- calls
 
 circuit_breaker::permit circuit_breaker::try_enter() {
-  bool tells = false;
+  bool changed = false;
   const auto enter = [&]() -> permit {
     const std::lock_guard hold(mutex_);
     const auto now = clock_.now();
     if (state_ == circuit_state::open && now >= open_until_) {
       move_to(circuit_state::half_open);
-      tells = true;
+      changed = true;
     }
     if (state_ == circuit_state::open) {
       ++stats_.refused;
       return permit(open_until_ - now);
     }
     if (state_ == circuit_state::half_open) {
-      // A probe that succeeded keeps its place: no more than so many are made in all.
+      // A successful probe keeps its place: at most `probes` are made in all.
       if (probes_out_ == options_.probes) {
         ++stats_.refused;
         return permit(std::chrono::nanoseconds::zero());
@@ -135,7 +135,7 @@ circuit_breaker::permit circuit_breaker::try_enter() {
     return permit(*this, generation_, now);
   };
   auto result = enter();
-  if (tells) tell();
+  if (changed) notify();
   return result;
 }
 
@@ -181,9 +181,9 @@ void circuit_breaker::record(std::uint64_t generation, time_point began,
       return;
     }
     count(v, slow);
-    if (untold_.empty()) return;
+    if (unreported_.empty()) return;
   }
-  tell();
+  notify();
 }
 
 void circuit_breaker::trip(std::chrono::nanoseconds open_for) {
@@ -191,7 +191,7 @@ void circuit_breaker::trip(std::chrono::nanoseconds open_for) {
     const std::lock_guard hold(mutex_);
     move_to(circuit_state::open, open_for);
   }
-  tell();
+  notify();
 }
 
 void circuit_breaker::reset() {
@@ -200,23 +200,23 @@ void circuit_breaker::reset() {
     next_open_for_ = options_.open_for;
     move_to(circuit_state::closed);
   }
-  tell();
+  notify();
 }
 
-void circuit_breaker::tell() noexcept {
+void circuit_breaker::notify() noexcept {
   for (;;) {
     std::vector<circuit_change> now;
     {
       const std::lock_guard hold(mutex_);
-      if (telling_ || untold_.empty()) return;  // whoever tells looks again
-      telling_ = true;
-      now.swap(untold_);
+      if (notifying_ || unreported_.empty()) return;  // the notifying thread checks again
+      notifying_ = true;
+      now.swap(unreported_);
     }
     for (const auto& change : now) {
-      call_back("on_change of circuit_breaker", options_.name, options_.on_change, change);
+      detail::call_back("on_change of circuit_breaker", options_.name, options_.on_change, change);
     }
     const std::lock_guard hold(mutex_);
-    telling_ = false;
+    notifying_ = false;
   }
 }
 

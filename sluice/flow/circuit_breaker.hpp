@@ -1,28 +1,27 @@
 #pragma once
 
-// Stops calling what keeps failing: after too many failures calls are refused at once, and after a
-// while a few are let through to see whether it works again.
+// Stops calling a service that keeps failing: after too many failures calls are refused at once,
+// and after a while a few probes check whether it works again.
 //
-// Use it around a remote service, a disk, a database: whoever waits for a timeout each time makes
-// an outage worse. Prefer `bulkhead` against what is slow, `retry` against what fails now and then;
+// Use it around a remote service, a disk, a database: callers that each wait for a timeout make an
+// outage worse. Prefer `bulkhead` against slow calls, `retry` against occasional failures;
 // they nest, the breaker innermost.
 //
-//   closed     calls go through and their results are counted. It trips by so many failures in a
-//              row, or by a share of failures among the last calls, or both, as the options say.
-//   open       calls are refused and hear for how long. After `open_for` the next call makes it:
-//   half_open  `probes` calls are let through. When all of them succeeded: closed. When one fails:
-//              open again, longer each time (`open_growth`, up to `open_for_max`).
+//   closed     calls pass and their results are counted. It trips after a number of failures in a
+//              row, or at a share of failures among the last calls, or both, as the options set.
+//   open       calls are refused, with the remaining time. After `open_for` the next call makes it:
+//   half_open  `probes` calls pass. When all of them succeeded: closed. When one fails: open again,
+//              longer each time (`open_growth`, up to `open_for_max`).
 //
-// Guarantees: any thread may call anything; nothing waits. A result decides only in the state in
-// which its call began: one that comes late is counted as `late` and changes nothing. A permit that
-// is dropped without a word counts as a failure, because whoever left by an exception had no
-// success; `abandon` gives it back uncounted. Changes of state are told to `on_change` one at a
-// time, in order, outside the lock, by the thread that made the first of them; it may call the
-// breaker. An exception that leaves `on_change` is written to standard error
-// (docs/concepts/errors.md).
+// Guarantees: any thread may call anything; nothing waits. A result takes effect only in the state
+// in which its call began: a later one is counted as `late` and changes nothing. A permit destroyed
+// without a result counts as a failure, because a call that left by an exception did not succeed;
+// `abandon` gives it back uncounted. `on_change` is called for changes of state one at a time, in
+// order, outside the lock, by the thread that made the first of them; it may call the breaker. An
+// exception that leaves `on_change` is written to standard error (docs/concepts/errors.md).
 // The permits must not outlive the breaker.
-// The window by time has ten slices: what is older than it is gone a tenth of it later at most.
-// Cost: a short lock and a look at the clock on entry and on the result. Memory for `window_calls`
+// The window by time has ten slices: a result leaves it at most a tenth of the window late.
+// Cost: a short lock and a clock reading on entry and on the result. Memory for `window_calls`
 // bits at construction.
 //
 //     circuit_breaker mailer({.consecutive_failures = 5, .open_for = 2s});
@@ -53,34 +52,34 @@ namespace sluice {
 enum class circuit_state : std::uint8_t { closed, open, half_open };
 std::string_view to_string(circuit_state s) noexcept;
 
-// What a call says about what it called.
+// The result of a call, as the breaker counts it.
 enum class circuit_verdict : std::uint8_t { success, failure, ignored };
 
 struct circuit_change {
   circuit_state from;
-  circuit_state to;
-  std::chrono::nanoseconds open_for{};  // to open: for how long
+  circuit_state new_state;
+  std::chrono::nanoseconds open_for{};  // how long it stays open; for changes to open
 };
 
 struct circuit_breaker_options {
   std::string name{};
-  // What trips it; at least one of the two.
-  std::uint32_t consecutive_failures = 0;  // 0: does not
-  double failure_share = 0;                // of the calls in the window, up to 1; 0: does not
-  // The window: the last so many calls, or those of the last so long, if that is given.
+  // The conditions to trip; at least one of the two.
+  std::uint32_t consecutive_failures = 0;  // 0: never
+  double failure_share = 0;                // of the calls in the window, up to 1; 0: never
+  // The window: the last `window_calls` calls, or the calls of the last `window_time`, if set.
   std::uint32_t window_calls = 100;
   std::chrono::nanoseconds window_time{};
-  std::uint32_t calls_min = 10;  // with fewer in the window, the share says nothing
-  // A call that takes this long counts as a failure; zero: however long.
+  std::uint32_t calls_min = 10;  // with fewer calls in the window, the share is ignored
+  // A call that takes this long counts as a failure; zero: no limit.
   std::chrono::nanoseconds slow_after{};
-  // For how long it is open: the first time, how it grows when probes fail, and the most.
+  // How long it stays open: the first time, the growth when probes fail, and the maximum.
   std::chrono::nanoseconds open_for = std::chrono::seconds(1);
   double open_growth = 2;
   std::chrono::nanoseconds open_for_max = std::chrono::minutes(1);
-  std::uint32_t probes = 1;  // let through when half open; all must succeed
+  std::uint32_t probes = 1;  // calls that pass when half open; all must succeed
 
-  // What an exception that leaves a `call` counts as. Empty: as a failure, but for
-  // future_error::cancelled, which says nothing about what was called, and is ignored.
+  // Maps an exception that leaves a `call` to a verdict. Empty: a failure, except for
+  // future_error::cancelled, which is no result of the service and is ignored.
   std::function<circuit_verdict(const std::exception_ptr&)> judge{};
   std::function<void(const circuit_change&)> on_change{};
   sluice::clock* clock = nullptr;  // null: the real clock; outlives the breaker
@@ -88,11 +87,11 @@ struct circuit_breaker_options {
 
 struct circuit_stats {
   std::uint64_t successes = 0;
-  std::uint64_t failures = 0;  // slow ones and dropped permits among them
+  std::uint64_t failures = 0;  // including slow calls and dropped permits
   std::uint64_t slow = 0;
   std::uint64_t refused = 0;
   std::uint64_t abandoned = 0;
-  std::uint64_t late = 0;   // results, counted above, of calls from before a change of state
+  std::uint64_t late = 0;   // results, counted above, of calls that began before a change of state
   std::uint64_t trips = 0;  // to open, from closed or half open
 };
 
@@ -106,12 +105,12 @@ class circuit_breaker {
   circuit_breaker& operator=(const circuit_breaker&) = delete;
   ~circuit_breaker();
 
-  // Never waits. False when refused.
+  // Never waits. Returns a permit that is false if refused.
   [[nodiscard]] permit try_enter();
 
-  // Calls f, counts how it ended, and gives what it gives. Refused: refused_error, thrown, or in
-  // the future or task that f would have given; f is then not called. A result counts as a success
-  // unless `failed(result)` says otherwise, an exception as `judge` says.
+  // Calls f, counts its result, and returns it. If refused: refused_error, thrown, or in the future
+  // or task in place of f's; f is then not called. A result counts as a success unless
+  // `failed(result)` returns true; for an exception, `judge` decides.
   //   f() -> T            T
   //   f() -> future<T>    future<T>; counted when it completes
   //   f() -> task<T>      task<T>; enters, and calls f, when it is awaited
@@ -120,13 +119,13 @@ class circuit_breaker {
   template <class F, class Failed>
   detail::call_result_t<F> call(F&& f, Failed failed);
 
-  // By hand: open until `reset` (or for so long), closed with nothing counted.
+  // Manual control: `trip` opens it for a time, `reset` closes it with empty counts.
   void trip(std::chrono::nanoseconds open_for);
   void reset();
 
-  // open until somebody comes after its time, who makes it half open.
+  // Stays open after its time until a call makes it half open.
   circuit_state state() const;
-  // How long it refuses from now on; zero when it does not, or when probes are out.
+  // How long it still refuses calls; zero if it is closed or half open.
   std::chrono::nanoseconds open_for() const;
   circuit_stats stats() const;
   const std::string& name() const noexcept { return options_.name; }
@@ -140,14 +139,14 @@ class circuit_breaker {
   refused_error refusal(const permit& refused) const;
   circuit_verdict judge(const std::exception_ptr& error) const;
 
-  // All with mutex_ held, but for `tell`, without.
-  void move_to(circuit_state to, std::chrono::nanoseconds open_for = {});
+  // All must hold mutex_, except `notify`, which takes it.
+  void move_to(circuit_state new_state, std::chrono::nanoseconds open_for = {});
   void open_again();
   bool too_many_failures() const noexcept;
   void count(circuit_verdict v, bool slow);
   std::chrono::nanoseconds left_open() const noexcept;
   void record(std::uint64_t generation, time_point began, circuit_verdict v) noexcept;
-  void tell() noexcept;
+  void notify() noexcept;
 
   const options options_;
   clock& clock_;
@@ -162,8 +161,8 @@ class circuit_breaker {
   std::uint32_t probes_out_ = 0;
   std::uint32_t probes_good_ = 0;
   circuit_stats stats_;
-  std::vector<circuit_change> untold_;
-  bool telling_ = false;  // somebody calls on_change
+  std::vector<circuit_change> unreported_;
+  bool notifying_ = false;  // a thread calls on_change
   std::size_t permits_ = 0;
 };
 
@@ -182,12 +181,12 @@ class circuit_breaker::permit {
   }
 
   explicit operator bool() const noexcept { return granted_; }
-  // Granted, and its result not told yet.
+  // Returns true if it was granted and has no result yet.
   bool is_open() const noexcept { return breaker_ != nullptr; }
-  // When refused: how long the circuit stays open; zero when it is half open and tries are out.
+  // If refused: how long the circuit stays open; zero if it is half open and all probes are used.
   std::chrono::nanoseconds retry_after() const noexcept { return retry_after_; }
 
-  // One of these, once: another time, or on a refusal, is a broken contract.
+  // Call one of these, once: a second call, or a call on a refusal, is a broken contract.
   void success() noexcept { end(circuit_verdict::success); }
   void failure() noexcept { end(circuit_verdict::failure); }
   void abandon() noexcept { end(circuit_verdict::ignored); }

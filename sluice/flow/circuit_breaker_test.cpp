@@ -40,7 +40,7 @@ class circuit_breaker_test : public ::testing::Test {
   std::vector<circuit_change> changes;
 };
 
-TEST_F(circuit_breaker_test, TripsAfterSoManyFailuresInARow) {
+TEST_F(circuit_breaker_test, TripsAfterConsecutiveFailures) {
   circuit_breaker breaker(options());
   fail(breaker, 2);
   succeed(breaker);
@@ -68,7 +68,7 @@ TEST_F(circuit_breaker_test, AnExceptionOfOnChangeIsReportedAndChangesNothing) {
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), line + line);
 }
 
-TEST_F(circuit_breaker_test, ARefusalSaysForHowLong) {
+TEST_F(circuit_breaker_test, ARefusalHasTheRemainingTime) {
   circuit_breaker breaker(options({.consecutive_failures = 1, .open_for = 5s}));
   fail(breaker);
   EXPECT_EQ(breaker.try_enter().retry_after(), 5s);
@@ -78,7 +78,7 @@ TEST_F(circuit_breaker_test, ARefusalSaysForHowLong) {
   EXPECT_EQ(breaker.stats().refused, 2U);
 }
 
-TEST_F(circuit_breaker_test, AfterItsTimeItLetsSoManyProbesThrough) {
+TEST_F(circuit_breaker_test, AfterItsTimeItAdmitsTheProbes) {
   circuit_breaker breaker(options({.consecutive_failures = 1, .open_for = 1s, .probes = 2}));
   fail(breaker);
   clock.advance(1s);
@@ -111,13 +111,13 @@ TEST_F(circuit_breaker_test, AProbeThatFailsOpensItForLongerEachTime) {
   succeed(breaker);
   EXPECT_EQ(breaker.state(), circuit_state::closed);
   fail(breaker);
-  EXPECT_EQ(breaker.open_for(), 1s) << "once closed it begins anew";
+  EXPECT_EQ(breaker.open_for(), 1s) << "closing resets the growth";
 }
 
 TEST_F(circuit_breaker_test, TripsByShareOfTheLastCallsButNotOnTooFew) {
   circuit_breaker breaker(options({.failure_share = 0.5, .window_calls = 10, .calls_min = 4}));
   fail(breaker, 3);
-  EXPECT_EQ(breaker.state(), circuit_state::closed) << "three calls are too few to tell";
+  EXPECT_EQ(breaker.state(), circuit_state::closed) << "three calls are too few";
   breaker.reset();
   succeed(breaker, 10);
   fail(breaker, 4);
@@ -126,7 +126,7 @@ TEST_F(circuit_breaker_test, TripsByShareOfTheLastCallsButNotOnTooFew) {
   EXPECT_EQ(breaker.state(), circuit_state::open) << "5 of the last 10";
 }
 
-TEST_F(circuit_breaker_test, AWindowOfTimeForgetsWhatIsOlder) {
+TEST_F(circuit_breaker_test, AWindowOfTimeDropsOlderResults) {
   circuit_breaker breaker(options({.failure_share = 0.5, .window_time = 10s, .calls_min = 4}));
   fail(breaker, 3);
   clock.advance(11s);
@@ -168,7 +168,7 @@ TEST_F(circuit_breaker_test, ADroppedPermitIsAFailureAnAbandonedOneIsNothing) {
   EXPECT_EQ(breaker.state(), circuit_state::closed);
 }
 
-TEST_F(circuit_breaker_test, AResultFromBeforeAChangeDecidesNothing) {
+TEST_F(circuit_breaker_test, AResultFromBeforeAChangeHasNoEffect) {
   circuit_breaker breaker(options({.consecutive_failures = 1, .open_for = 1s, .probes = 2}));
   auto from_closed = breaker.try_enter();
   auto another = breaker.try_enter();
@@ -185,26 +185,26 @@ TEST_F(circuit_breaker_test, AResultFromBeforeAChangeDecidesNothing) {
   EXPECT_EQ(breaker.state(), circuit_state::closed);
 }
 
-TEST_F(circuit_breaker_test, ChangesAreToldInOrder) {
+TEST_F(circuit_breaker_test, ChangesAreReportedInOrder) {
   circuit_breaker breaker(options({.consecutive_failures = 1, .open_for = 1s}));
   fail(breaker);
   clock.advance(1s);
   succeed(breaker);
   ASSERT_EQ(changes.size(), 3U);
-  EXPECT_EQ(changes[0].to, circuit_state::open);
+  EXPECT_EQ(changes[0].new_state, circuit_state::open);
   EXPECT_EQ(changes[0].open_for, 1s);
-  EXPECT_EQ(changes[1].to, circuit_state::half_open);
+  EXPECT_EQ(changes[1].new_state, circuit_state::half_open);
   EXPECT_EQ(changes[2].from, circuit_state::half_open);
-  EXPECT_EQ(changes[2].to, circuit_state::closed);
+  EXPECT_EQ(changes[2].new_state, circuit_state::closed);
 }
 
-TEST_F(circuit_breaker_test, WhoIsToldMayUseTheBreaker) {
+TEST_F(circuit_breaker_test, OnChangeMayUseTheBreaker) {
   circuit_breaker* self = nullptr;
   std::vector<circuit_state> seen;
   circuit_breaker breaker(
       options({.consecutive_failures = 1, .on_change = [&](const circuit_change& c) {
-                 seen.push_back(c.to);
-                 if (c.to == circuit_state::open) self->reset();
+                 seen.push_back(c.new_state);
+                 if (c.new_state == circuit_state::open) self->reset();
                }}));
   self = &breaker;
   fail(breaker);
@@ -247,13 +247,13 @@ TEST_F(circuit_breaker_test, WrapsAFunction) {
   EXPECT_FALSE(called);
 }
 
-TEST_F(circuit_breaker_test, WhatCountsAsAFailureIsTheUsersToSay) {
+TEST_F(circuit_breaker_test, TheUserDecidesWhatCountsAsAFailure) {
   auto o = options({.consecutive_failures = 2});
   o.judge = [](const std::exception_ptr& error) {
     try {
       std::rethrow_exception(error);
     } catch (const std::invalid_argument&) {
-      return circuit_verdict::success;  // it answered: the question was wrong
+      return circuit_verdict::success;  // it replied: the request was wrong
     } catch (const std::logic_error&) {
       return circuit_verdict::ignored;
     } catch (...) {
@@ -261,7 +261,7 @@ TEST_F(circuit_breaker_test, WhatCountsAsAFailureIsTheUsersToSay) {
     }
   };
   circuit_breaker breaker(o);
-  const auto throws = [&](auto what) { EXPECT_ANY_THROW(breaker.call([&] { throw what; })); };
+  const auto throws = [&](auto error) { EXPECT_ANY_THROW(breaker.call([&] { throw error; })); };
   throws(std::runtime_error("1"));
   throws(std::invalid_argument(""));
   throws(std::runtime_error("1 again"));
@@ -278,7 +278,7 @@ TEST_F(circuit_breaker_test, WhatCountsAsAFailureIsTheUsersToSay) {
   EXPECT_EQ(breaker.state(), circuit_state::open);
 }
 
-TEST_F(circuit_breaker_test, WrapsAFunctionThatGivesAFuture) {
+TEST_F(circuit_breaker_test, WrapsAFunctionThatReturnsAFuture) {
   circuit_breaker breaker(options({.consecutive_failures = 2}));
   promise<int> first;
   auto result = breaker.call([&] { return first.get_future(); });
@@ -297,7 +297,7 @@ TEST_F(circuit_breaker_test, WrapsAFunctionThatGivesAFuture) {
   EXPECT_THROW(refused.get(), refused_error);
 }
 
-TEST_F(circuit_breaker_test, WrapsAFunctionThatGivesATask) {
+TEST_F(circuit_breaker_test, WrapsAFunctionThatReturnsATask) {
   circuit_breaker breaker(options({.consecutive_failures = 2}));
   int calls = 0;
   const auto work = [&calls](int n) -> task<int> {
@@ -317,7 +317,7 @@ TEST_F(circuit_breaker_test, WrapsAFunctionThatGivesATask) {
   EXPECT_EQ(calls, 3);
 }
 
-TEST_F(circuit_breaker_test, ACancelledCallSaysNothing) {
+TEST_F(circuit_breaker_test, ACancelledCallIsIgnored) {
   circuit_breaker breaker(options({.consecutive_failures = 1}));
   EXPECT_THROW(breaker.call([] { throw future_error(future_error::cancelled); }), future_error);
   EXPECT_EQ(breaker.state(), circuit_state::closed);
@@ -328,14 +328,14 @@ TEST_F(circuit_breaker_test, ACancelledCallSaysNothing) {
 
 // ---- against a model
 
-// The same rules with no cleverness: every result of the current state is kept, with its time, and
-// everything is counted from them each time.
+// The same rules without optimization: every result of the current state is kept with its time, and
+// all counts are computed from them each time.
 class breaker_model {
  public:
   explicit breaker_model(const circuit_breaker_options& o, time_point start)
       : o_(o), start_(start), open_for_(o.open_for) {}
 
-  // Empty: refused. Else the number of the period it began in.
+  // Returns the number of the period in which it began; empty if refused.
   std::optional<int> enter(time_point now) {
     if (state_ == circuit_state::open && now >= until_) change(circuit_state::half_open);
     if (state_ == circuit_state::open) return std::nullopt;
@@ -371,8 +371,8 @@ class breaker_model {
     time_point at;
     bool failed;
   };
-  void change(circuit_state to) {
-    state_ = to;
+  void change(circuit_state new_state) {
+    state_ = new_state;
     ++period_;
     probes_ = 0;
     results_.clear();
@@ -516,15 +516,15 @@ TEST(circuit_breaker_stress_test, ThreadsLoseNoResultAndTheChangesFormAChain) {
   auto state = circuit_state::closed;
   for (const auto& c : changes) {
     ASSERT_EQ(c.from, state);
-    ASSERT_NE(c.to, state);
-    state = c.to;
+    ASSERT_NE(c.new_state, state);
+    state = c.new_state;
   }
   EXPECT_EQ(breaker.state(), state);
 }
 
-TEST(circuit_breaker_DeathTest, OptionsThatMakeNoSenseAreABrokenContract) {
+TEST(circuit_breaker_DeathTest, InvalidOptionsAreABrokenContract) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  EXPECT_DEATH(circuit_breaker({}), "sluice::circuit_breaker.*something that trips it");
+  EXPECT_DEATH(circuit_breaker({}), "sluice::circuit_breaker.*so that it can trip");
   EXPECT_DEATH(circuit_breaker({.failure_share = 1.5}), "between 0 and 1");
   EXPECT_DEATH(circuit_breaker({.failure_share = .5, .window_calls = 5}), "holds calls_min");
   EXPECT_DEATH(circuit_breaker({.consecutive_failures = 1, .open_for = 0s}), "longer than zero");
@@ -548,7 +548,7 @@ TEST(circuit_breaker_DeathTest, AResultWithoutAPermitIsABrokenContract) {
         auto p = breaker->try_enter();
         delete breaker;
       },
-      "circuit_breaker.*mail.*no permit to be out");
+      "circuit_breaker.*mail.*no open permit");
 }
 
 }  // namespace

@@ -1,33 +1,32 @@
 #pragma once
 
-// Fan-out: hands the items of one source to several consumers, every one to all of them
-// (`broadcast`), or each to one of them (`distribute`). People mean either by fan-out, so no
-// function has that name.
+// Fan-out: passes the items of one source to several consumers, each item to all of them
+// (`broadcast`), or to one of them (`distribute`). Fan-out may mean either, so no function has
+// that name.
 //
 // Use `broadcast` when several parties each need the whole stream, `distribute` when they share
-// the work but each must have a bounded line of its own. Prefer one `bounded_queue` with several
-// consumers where they need not be told apart, and a `router` where it matters who gets what.
+// the work but each must have its own bounded queue. Prefer one `bounded_queue` with several
+// consumers if they need not be kept apart, and a `router` if the item decides its consumer.
 //
 // An end is a view of a channel (`receive_only<T>`, `send_only<T>`) or a pointer to a channel or a
-// queue. What happens when a consumer's line is full is up to that line: one that blocks slows the
-// source down, one that drops loses items of its own alone.
+// queue. A full consumer's queue follows its own policy: with block it slows the source down, with
+// a drop policy it loses only its own items.
 //
-// Both are tasks: nothing flows until they are awaited, spawned or given to `sync_wait`, and
+// Both are tasks: nothing flows until they are awaited, spawned or passed to `sync_wait`, and
 // cancelling them ends them. They end when the source has ended, when every consumer has closed its
-// line, or when they are cancelled, and then close all the lines; the result says which.
+// end, or when they are cancelled, and then close all the ends; the result is the reason.
 // Guarantees: each consumer gets its items in the order of the source. A consumer that closes its
-// line is left out from then on; in `distribute`, the item that it refused goes to another. What
-// was taken from the source and could be given to nobody (the last consumer closed, its line
+// end is skipped from then on; in `distribute`, another consumer gets the item that it refused. An
+// item that was taken from the source and that no consumer accepted (the last one closed, its queue
 // rejects when it is full, or it was cancelled in between) goes to `on_undelivered`; in `broadcast`
-// that is an item that not one of the consumers has had, also because their lines dropped it. At
-// most one item (`distribute`: one for each consumer) is on the way.
+// that is an item that not a single consumer got, also because their queues dropped it. At most one
+// item (`distribute`: one for each consumer) is in transit.
 // `on_undelivered` runs where the task runs: in `broadcast` one call at a time, in `distribute`, on
 // an executor of several threads, perhaps on several at once.
-// An exception from copying or moving an item ends it: the lines are closed, and the exception
-// thrown to the awaiting task. The item it came with is lost, but an item that could not be copied
-// and that no consumer has received is undelivered. An exception that leaves `on_undelivered` is
-// written to standard error (docs/concepts/errors.md).
-// A task that never began has closed nothing.
+// An exception from copying or moving an item ends the task: the ends are closed, and the exception
+// thrown to the awaiting task. That item is lost, but an item that could not be copied and that no
+// consumer has received is undelivered. An exception that leaves `on_undelivered` is written to
+// standard error (docs/concepts/errors.md). A task that never began has closed nothing.
 // Limits: at least one consumer; broadcast needs a T that can be copied.
 // Cost: one coroutine (`distribute`: one for each consumer), no allocation an item beyond T's own.
 //
@@ -48,26 +47,26 @@
 namespace sluice {
 
 template <class Source, class Sink>
-task<flow_ended> broadcast(Source from, std::vector<Sink> to,
+task<flow_ended> broadcast(Source from, std::vector<Sink> sinks,
                            detail::undelivered<Source> on_undelivered = {}) {
-  check(!to.empty(), "sluice::broadcast", "at least one consumer");
-  const detail::closing<Sink> at_the_end(to);
-  std::vector<bool> open(to.size(), true);
-  std::size_t left = to.size();
+  check(!sinks.empty(), "sluice::broadcast", "at least one consumer");
+  const detail::closing<Sink> at_the_end(sinks);
+  std::vector<bool> open(sinks.size(), true);
+  std::size_t left = sinks.size();
   while (left > 0) {
     auto item = co_await detail::take_from(from);
-    if (!item) co_return detail::why_none(item.status());
+    if (!item) co_return detail::end_reason(item.status());
     bool cancelled = false;
     bool delivered = false;
     std::exception_ptr failure;
     try {
-      for (std::size_t i = 0; i < to.size() && !cancelled; ++i) {
+      for (std::size_t i = 0; i < sinks.size() && !cancelled; ++i) {
         if (!open[i]) continue;
         auto copy = *item;
-        const status how = co_await detail::give_to(to[i], copy);
-        if (how == status::ok) delivered = true;
-        if (how == status::stopped) cancelled = true;
-        if (how == status::closed) {
+        const status pushed = co_await detail::push_to(sinks[i], copy);
+        if (pushed == status::ok) delivered = true;
+        if (pushed == status::stopped) cancelled = true;
+        if (pushed == status::closed) {
           open[i] = false;
           --left;
         }
@@ -86,34 +85,35 @@ task<flow_ended> broadcast(Source from, std::vector<Sink> to,
 
 namespace detail {
 
-// Hands items on to `to[mine]`; one that it refuses, to whichever of the others takes it.
+// Passes items to `to[own]`; an item that it refuses goes to the first other consumer that takes
+// it.
 template <class Source, class Sink>
-task<flow_ended> hand_on(Source* from, std::vector<Sink>* to, std::size_t mine,
-                         undelivered<Source>* on_undelivered) {
+task<flow_ended> move_items_to(Source* from, std::vector<Sink>* sinks, std::size_t own,
+                               undelivered<Source>* on_undelivered) {
   for (;;) {
     auto item = co_await take_from(*from);
-    if (!item) co_return why_none(item.status());
-    status how = status::closed;
-    for (std::size_t n = 0; n < to->size() && how == status::closed; ++n) {
-      how = co_await give_to((*to)[(mine + n) % to->size()], *item);
+    if (!item) co_return end_reason(item.status());
+    status pushed = status::closed;
+    for (std::size_t n = 0; n < sinks->size() && pushed == status::closed; ++n) {
+      pushed = co_await push_to((*sinks)[(own + n) % sinks->size()], *item);
     }
-    const bool is_gone = how == status::ok || how == status::dropped;
-    if (!is_gone) report_undelivered("on_undelivered of distribute", *on_undelivered, *item);
-    if (how == status::closed) throw no_consumer{};
-    if (how == status::stopped) co_return flow_ended::cancelled;
+    const bool is_delivered = pushed == status::ok || pushed == status::dropped;
+    if (!is_delivered) report_undelivered("on_undelivered of distribute", *on_undelivered, *item);
+    if (pushed == status::closed) throw no_consumer{};
+    if (pushed == status::stopped) co_return flow_ended::cancelled;
   }
 }
 
 }  // namespace detail
 
 template <class Source, class Sink>
-task<flow_ended> distribute(Source from, std::vector<Sink> to,
+task<flow_ended> distribute(Source from, std::vector<Sink> sinks,
                             detail::undelivered<Source> on_undelivered = {}) {
-  check(!to.empty(), "sluice::distribute", "at least one consumer");
-  const detail::closing<Sink> at_the_end(to);
+  check(!sinks.empty(), "sluice::distribute", "at least one consumer");
+  const detail::closing<Sink> at_the_end(sinks);
   std::vector<task<flow_ended>> lines;
-  for (std::size_t i = 0; i < to.size(); ++i) {
-    lines.push_back(detail::hand_on<Source, Sink>(&from, &to, i, &on_undelivered));
+  for (std::size_t i = 0; i < sinks.size(); ++i) {
+    lines.push_back(detail::move_items_to<Source, Sink>(&from, &sinks, i, &on_undelivered));
   }
   auto ended = flow_ended::source_ended;
   try {

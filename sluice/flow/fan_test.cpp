@@ -34,7 +34,7 @@ void fill(numbers& q, std::initializer_list<int> items) {
 
 void throw_it(int&&) { throw std::runtime_error("undelivered"); }
 
-// Cannot be copied as often as one would like.
+// Throws from its copy constructor after a number of copies.
 struct fragile {
   explicit fragile(int n) noexcept : copies_left(n) {}
   fragile(const fragile& other) : copies_left(other.copies_left - 1) {
@@ -49,19 +49,19 @@ struct fragile {
 
 // ---- broadcast
 
-TEST(fan_out_test, BroadcastGivesEveryItemToEveryConsumer) {
+TEST(fan_out_test, BroadcastSendsEveryItemToEveryConsumer) {
   numbers source(8);
   numbers a(8);
   numbers b(8);
   fill(source, {1, 2, 3});
   source.close();
   EXPECT_EQ(sync_wait(broadcast(&source, std::vector{&a, &b})), flow_ended::source_ended);
-  EXPECT_TRUE(a.is_closed()) << "the lines are closed when the source has ended";
+  EXPECT_TRUE(a.is_closed()) << "the ends are closed when the source has ended";
   EXPECT_EQ(rest_of(a), (std::vector<int>{1, 2, 3}));
   EXPECT_EQ(rest_of(b), (std::vector<int>{1, 2, 3}));
 }
 
-TEST(fan_out_test, BroadcastIsAsSlowAsTheSlowestThatBlocks) {
+TEST(fan_out_test, BroadcastIsAsSlowAsTheSlowestBlockingConsumer) {
   numbers source(8);
   numbers slow(1);
   numbers quick(8);
@@ -77,7 +77,7 @@ TEST(fan_out_test, BroadcastIsAsSlowAsTheSlowestThatBlocks) {
   EXPECT_EQ(rest_of(quick), (std::vector<int>{1, 2, 3, 4}));
 }
 
-TEST(fan_out_test, AConsumerThatDropsLosesItsOwnItemsAlone) {
+TEST(fan_out_test, AConsumerThatDropsLosesOnlyItsOwnItems) {
   numbers source(8);
   numbers a({.capacity = 2, .overflow = overflow::drop_oldest});
   numbers b(8);
@@ -88,7 +88,7 @@ TEST(fan_out_test, AConsumerThatDropsLosesItsOwnItemsAlone) {
   EXPECT_EQ(rest_of(b), (std::vector<int>{1, 2, 3, 4}));
 }
 
-TEST(fan_out_test, AConsumerThatClosesIsLeftOutAndTheLastEndsIt) {
+TEST(fan_out_test, AConsumerThatClosesIsSkippedAndTheLastEndsIt) {
   numbers source(8);
   numbers a(8);
   numbers b(8);
@@ -115,12 +115,12 @@ TEST(fan_out_test, CancellingEndsIt) {
     eventually([&] { return source.waiting_to_pop() == 1; });
     stop.request_stop();
   });
-  const auto how = sync_wait(broadcast(&source, std::vector{&a}), stop.get_token());
-  EXPECT_EQ(how.status(), status::stopped);
+  const auto result = sync_wait(broadcast(&source, std::vector{&a}), stop.get_token());
+  EXPECT_EQ(result.status(), status::stopped);
   EXPECT_TRUE(a.is_closed());
 }
 
-TEST(fan_out_test, WhatEveryLineTurnsAwayOrDropsIsUndelivered) {
+TEST(fan_out_test, AnItemThatEveryQueueRejectsOrDropsIsUndelivered) {
   numbers source(8);
   numbers rejects({.capacity = 1, .overflow = overflow::reject});
   numbers drops({.capacity = 2, .overflow = overflow::drop_newest});
@@ -132,10 +132,10 @@ TEST(fan_out_test, WhatEveryLineTurnsAwayOrDropsIsUndelivered) {
             flow_ended::source_ended);
   EXPECT_EQ(rest_of(rejects), (std::vector<int>{1}));
   EXPECT_EQ(rest_of(drops), (std::vector<int>{1, 2}));
-  EXPECT_EQ(undelivered, (std::vector<int>{3, 4})) << "one of them has had 2";
+  EXPECT_EQ(undelivered, (std::vector<int>{3, 4})) << "one consumer got 2";
 }
 
-TEST(fan_out_test, ACopyThatThrowsClosesTheLinesAndIsThrown) {
+TEST(fan_out_test, ACopyThatThrowsClosesTheEndsAndIsThrown) {
   for (const int copies : {0, 1}) {
     bounded_queue<fragile> source(8);
     bounded_queue<fragile> a(8);
@@ -148,7 +148,7 @@ TEST(fan_out_test, ACopyThatThrowsClosesTheLinesAndIsThrown) {
     EXPECT_TRUE(a.is_closed());
     EXPECT_TRUE(b.is_closed());
     EXPECT_EQ(a.size(), static_cast<std::size_t>(copies));
-    EXPECT_EQ(undelivered, 1 - copies) << "what nobody has had is not lost";
+    EXPECT_EQ(undelivered, 1 - copies) << "an item that no consumer got is not lost";
   }
 }
 
@@ -176,7 +176,7 @@ TEST(fan_out_test, OnUndeliveredThatThrowsIsReportedAndChangesNothing) {
 
 // ---- distribute
 
-TEST(fan_out_test, DistributeGivesEachItemToOneConsumer) {
+TEST(fan_out_test, DistributeSendsEachItemToOneConsumer) {
   channel<int> source(8);
   channel<int> a(8);
   channel<int> b(8);
@@ -191,7 +191,7 @@ TEST(fan_out_test, DistributeGivesEachItemToOneConsumer) {
   EXPECT_EQ(got, (std::vector<int>{1, 2, 3, 4, 5, 6}));
 }
 
-TEST(fan_out_test, WhatAConsumerRefusesGoesToAnother) {
+TEST(fan_out_test, AnItemThatAConsumerRefusesGoesToAnother) {
   numbers source(8);
   numbers a(8);
   numbers b(8);
@@ -213,7 +213,7 @@ TEST(fan_out_test, DistributeEndsWhenTheLastConsumerHasClosed) {
   EXPECT_EQ(sync_wait(distribute(&source, std::vector{&a, &b},
                                  [&](int&& item) { undelivered.push_back(item); })),
             flow_ended::no_consumer)
-      << "also the line that waited for an item has ended";
+      << "the coroutine that waited for an item has ended too";
   EXPECT_EQ(undelivered, (std::vector<int>{1}));
 }
 
@@ -260,7 +260,7 @@ TEST(fan_in_test, EndsWhenTheConsumerHasClosed) {
                              [&](int&& item) { undelivered.push_back(item); })),
             flow_ended::no_consumer);
   EXPECT_EQ(undelivered, (std::vector<int>{2}));
-  EXPECT_EQ(a.size(), 1u) << "nothing more is taken";
+  EXPECT_EQ(a.size(), 1u) << "no further item is taken";
 }
 
 TEST(fan_in_test, OnUndeliveredThatThrowsIsReportedAndChangesNothing) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// Why a fan_out or fan_in came to its end.
+// The reason for the end of a fan_out or fan_in.
 
 #include <cstdint>
 #include <string_view>
@@ -8,9 +8,9 @@
 namespace sluice {
 
 enum class flow_ended : std::uint8_t {
-  source_ended,  // every source is closed, and all its items were handed on
-  no_consumer,   // every consumer has closed its line
-  cancelled,     // it was asked to stop
+  source_ended,  // every source is closed, and all its items were passed on
+  no_consumer,   // every consumer has closed its end
+  cancelled,     // a stop was requested
 };
 
 constexpr std::string_view to_string(flow_ended why) noexcept {

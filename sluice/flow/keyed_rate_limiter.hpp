@@ -1,18 +1,18 @@
 #pragma once
 
-// A rate limit for each customer, address or tenant: one token bucket per key, made when a key is
-// first seen and forgotten when it has become full again.
+// A rate limit for each customer, address or tenant: one token bucket per key, created on the first
+// request and dropped when it is full again.
 //
-// Use it where one noisy client must not take the others' share. Prefer `rate_limiter` for one
-// limit over all.
+// Use it where one busy client must not take the share of the others. Prefer `rate_limiter` for
+// one limit over all.
 //
-// Guarantees: any thread may call anything. Each key behaves as a `rate_limiter` of its own: order,
-// precision, cancel safety and where you resume are as it says. A bucket that is full and that
-// nobody uses says nothing that a new one would not, so it may be forgotten at any time: memory
-// follows the keys that are active, and there are never more than `keys_max`. When all of these are
-// active, a request with another key hears `full` at once; so does one for more than the burst.
-// Destroying it with waiters inside is a broken contract. Hash and Equal must not throw.
-// Cost: one short lock and one look-up a call; a new key allocates; finding one to forget is
+// Guarantees: any thread may call anything. Each key behaves as a `rate_limiter` of its own, in
+// order, precision, cancel safety and where you resume. A bucket that is full and unused is
+// equivalent to a new one, so it may be dropped at any time: memory follows the active keys, and
+// there are never more than `keys_max`. When all of these are active, a request with another key
+// gets `full` at once; so does a request for more than the burst. Destroying it with waiters
+// inside is a broken contract. Hash and Equal must not throw.
+// Cost: one short lock and one look-up a call; a new key allocates; finding a key to drop is
 // O(log keys). Nothing runs in the background.
 //
 //     keyed_rate_limiter<std::string> per_client({.rate = {10, 1s}, .burst = 20,
@@ -45,7 +45,7 @@ struct keyed_rate_limiter_options {
   std::int64_t burst = 1;
   std::size_t keys_max = 0;        // at least 1
   sluice::clock* clock = nullptr;  // null: the real clock; outlives the limiter
-  std::string name{};              // what reports call it; empty: none
+  std::string name{};              // shown in reports; empty: none
 };
 
 template <class Key, class Hash = std::hash<Key>, class Equal = std::equal_to<Key>>
@@ -59,57 +59,46 @@ class keyed_rate_limiter {
 
   explicit keyed_rate_limiter(options o)
       : options_(std::move(o)), clock_(options_.clock != nullptr ? *options_.clock : real_clock()) {
-    check(options_.keys_max > 0, "sluice::keyed_rate_limiter", "room for at least one key");
-    // Says what is wrong with them.
+    check(options_.keys_max > 0, "sluice::keyed_rate_limiter", "keys_max of at least 1");
+    // Checks the rate and the burst.
     (void)detail::token_bucket(options_.rate, options_.burst, -1, clock_.now());
-    if (!options_.name.empty()) watch::set_name(this, options_.name);
+    if (!options_.name.empty()) wait_report::set_name(this, options_.name);
   }
   keyed_rate_limiter(const keyed_rate_limiter&) = delete;
   keyed_rate_limiter& operator=(const keyed_rate_limiter&) = delete;
-  ~keyed_rate_limiter() { watch::gone(this); }
+  ~keyed_rate_limiter() { wait_report::destroyed(this); }
 
   status acquire(const Key& key, count_type n = 1, call_site at = {}) {
-    return acquire_within(key, n, at);
+    return acquire(key, n, wait_limits(at));
   }
-  status acquire(const Key& key, std::stop_token stop, count_type n = 1, call_site at = {}) {
-    return acquire_within(key, n, {{}, std::move(stop), at});
+  // Blocks until n tokens are taken, within the limits. Returns ok, full, timed_out or stopped.
+  status acquire(const Key& key, count_type n, const wait_limits& limits) {
+    return block_on(op(*this, key, n, &limits.at), limits);
   }
+  status acquire(const Key& key, const wait_limits& limits) { return acquire(key, 1, limits); }
   bool try_acquire(const Key& key, count_type n = 1, call_site at = {}) {
     const pin held(*this, key);
     return held.bucket() != nullptr && held.bucket()->try_acquire(n, at);
   }
-  template <class Rep, class Period>
-  status try_acquire_for(const Key& key, std::chrono::duration<Rep, Period> wait, count_type n = 1,
-                         std::stop_token stop = {}, call_site at = {}) {
-    return acquire_within(key, n, {deadline::after(wait), std::move(stop), at});
-  }
-  template <class Clock, class Duration>
-  status try_acquire_until(const Key& key, std::chrono::time_point<Clock, Duration> when,
-                           count_type n = 1, std::stop_token stop = {}, call_site at = {}) {
-    return acquire_within(key, n, {deadline::at(when), std::move(stop), at});
-  }
-  status acquire_within(const Key& key, count_type n, const wait_limits& limits) {
-    return block_on(op(*this, key, n, &limits.at), limits);
-  }
-  // co_await gives a status. The key is needed only during the call.
+  // co_await returns a status. The key is needed only during the call.
   auto async_acquire(const Key& key, count_type n = 1, wait_limits limits = {}) {
     const call_site at = limits.at;
     return awaitable<op>(std::move(limits), *this, key, n, &at);
   }
 
-  // For every key, from now on.
+  // Sets the rate and burst of every key.
   void set(sluice::rate r, count_type burst) {
-    const run_scope coroutines_last;  // whom a bucket wakes must not run inside the lock
+    const run_scope coroutines_last;  // woken coroutines must not run inside the lock
     const std::lock_guard hold(mutex_);
     options_.rate = r;
     options_.burst = burst;
     for (auto& [key, one] : entries_) {
       one.limiter.set(r, burst);
-      one.not_full_before = time_point::min();  // to be looked at again
+      one.not_full_before = time_point::min();  // must be checked again
     }
   }
 
-  // Forgets every key whose bucket is full and unused. Happens by itself as new keys come.
+  // Drops every key whose bucket is full and unused. New keys do the same, two at a time.
   std::size_t forget_idle() {
     const std::lock_guard hold(mutex_);
     return forget(entries_.size());
@@ -119,13 +108,13 @@ class keyed_rate_limiter {
     const std::lock_guard hold(mutex_);
     return entries_.size();
   }
-  // How many wait for tokens of this key.
+  // The number of waiters for tokens of this key.
   std::size_t waiting(const Key& key) const {
     const std::lock_guard hold(mutex_);
     const auto found = entries_.find(key);
     return found == entries_.end() ? 0 : found->second.limiter.waiting();
   }
-  // How many requests found no room for their key.
+  // The number of requests refused because all keys were in use.
   std::uint64_t turned_away() const {
     const std::lock_guard hold(mutex_);
     return turned_away_;
@@ -138,10 +127,10 @@ class keyed_rate_limiter {
     rate_limiter limiter;
     const Key* key = nullptr;
     std::size_t users = 0;                           // calls that are inside
-    time_point not_full_before = time_point::min();  // as known when last looked at
+    time_point not_full_before = time_point::min();  // as of the last check
   };
 
-  // One call's use of a bucket, which is not forgotten meanwhile.
+  // One call's use of a bucket, which is not dropped meanwhile.
   class pin {
    public:
     pin(keyed_rate_limiter& in, const Key& key) : in_(in), entry_(in.enter(key)) {}
@@ -165,7 +154,7 @@ class keyed_rate_limiter {
     }
     bool ready() const noexcept { return false; }
     bool attempt() noexcept { return !inner_ || inner_->attempt(); }
-    enlisted enlist(waiter& who) noexcept { return inner_->enlist(who); }
+    enlisted enlist(waiter& waiting) noexcept { return inner_->enlist(waiting); }
     bool woken() const noexcept { return true; }
     void retract() noexcept { inner_->retract(); }
     bool spins_linked() const noexcept { return true; }
@@ -174,8 +163,8 @@ class keyed_rate_limiter {
       if (!inner_) return ended ? status(status::full) : ended;
       return inner_->result(ended);
     }
-    watch::subject about() const noexcept {
-      auto bucket = inner_->about();
+    wait_report::subject wait_subject() const noexcept {
+      auto bucket = inner_->wait_subject();
       bucket.object = &pin_.in();
       bucket.type = "sluice::keyed_rate_limiter";
       return bucket;
@@ -190,7 +179,7 @@ class keyed_rate_limiter {
     const std::lock_guard hold(mutex_);
     auto found = entries_.find(key);
     if (found == entries_.end()) {
-      forget(2);  // more than come in: what is left behind by a crowd goes away as others come
+      forget(2);  // more than are added, so that new keys drain the keys of an earlier peak
       if (entries_.size() >= options_.keys_max) {
         ++turned_away_;
         return nullptr;
@@ -209,7 +198,7 @@ class keyed_rate_limiter {
   }
 
   // A heap by the time before which a bucket is not full. That time only grows while tokens are
-  // taken, so an entry is looked at, and put back in its place, when it has come to the front.
+  // taken, so an entry is checked, and put back in its place, when it reaches the front.
   static bool later(const entry* a, const entry* b) noexcept {
     return a->not_full_before > b->not_full_before;
   }
@@ -217,11 +206,11 @@ class keyed_rate_limiter {
     oldest_.push_back(&one);
     std::push_heap(oldest_.begin(), oldest_.end(), later);
   }
-  std::size_t forget(std::size_t most) {  // mutex_ held
+  std::size_t forget(std::size_t most) {  // must hold mutex_
     const auto now = clock_.now();
-    std::size_t gone = 0;
+    std::size_t dropped = 0;
     std::vector<entry*> in_use;
-    while (gone < most && !oldest_.empty() && oldest_.front()->not_full_before <= now) {
+    while (dropped < most && !oldest_.empty() && oldest_.front()->not_full_before <= now) {
       std::pop_heap(oldest_.begin(), oldest_.end(), later);
       entry& first = *oldest_.back();
       oldest_.pop_back();
@@ -232,15 +221,15 @@ class keyed_rate_limiter {
         in_use.push_back(&first);
       } else {
         entries_.erase(entries_.find(*first.key));
-        ++gone;
+        ++dropped;
       }
     }
     for (entry* const one : in_use) put_in_order(*one);
-    return gone;
+    return dropped;
   }
 
   mutable mutex mutex_;
-  // Protected by mutex_, but for the entries' limiters, which guard themselves.
+  // Protected by mutex_, except the entries' limiters, which have their own locks.
   options options_;
   clock& clock_;
   std::unordered_map<Key, entry, Hash, Equal> entries_;

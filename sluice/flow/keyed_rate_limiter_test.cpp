@@ -16,11 +16,11 @@ using namespace std::chrono_literals;
 
 class keyed_gate {
  public:
-  status wait(const wait_limits& limits) { return limiter_.acquire_within(7, 2, limits); }
+  status wait(const wait_limits& limits) { return limiter_.acquire(7, 2, limits); }
   template <class Where>
   static detached await(keyed_gate& gate, Where&, wait_limits limits, ending& ended) {
-    const auto how = co_await gate.limiter_.async_acquire(7, 2, std::move(limits));
-    ended.set(how);  // now that the wait has let go of its key: the limiter may end at once
+    const auto result = co_await gate.limiter_.async_acquire(7, 2, std::move(limits));
+    ended.set(result);  // the wait has released its key: the limiter may be destroyed at once
   }
   void open() {
     limiter_.set({many, 1ns}, many);
@@ -55,7 +55,7 @@ TEST_F(keyed_rate_limiter_test, EachKeyHasItsOwnBucket) {
   EXPECT_TRUE(limiter.try_acquire("a"));
 }
 
-TEST_F(keyed_rate_limiter_test, KeysThatAreFullAgainMakeRoomForOthers) {
+TEST_F(keyed_rate_limiter_test, KeysThatAreFullAgainAreReplacedByOthers) {
   keyed_rate_limiter<int> limiter({.rate = {1, 1s}, .burst = 5, .keys_max = 2, .clock = &clock});
   EXPECT_TRUE(limiter.try_acquire(1, 5));  // full again in 5 s
   EXPECT_TRUE(limiter.try_acquire(2, 1));  // full again in 1 s
@@ -63,30 +63,30 @@ TEST_F(keyed_rate_limiter_test, KeysThatAreFullAgainMakeRoomForOthers) {
   EXPECT_EQ(limiter.acquire(3), status::full);
   EXPECT_EQ(limiter.turned_away(), 2U);
   clock.advance(1s);
-  EXPECT_TRUE(limiter.try_acquire(3)) << "the one that is full is forgotten, whenever it came";
+  EXPECT_TRUE(limiter.try_acquire(3)) << "the full key is dropped, at any age";
   EXPECT_EQ(limiter.keys(), 2U);
-  EXPECT_FALSE(limiter.try_acquire(1, 2)) << "the one that is not full is not";
+  EXPECT_FALSE(limiter.try_acquire(1, 2)) << "the key that is not full is kept";
 }
 
-TEST_F(keyed_rate_limiter_test, WhatACrowdLeftBehindIsForgottenAsOthersCome) {
+TEST_F(keyed_rate_limiter_test, NewKeysDropTheKeysOfAnEarlierPeak) {
   keyed_rate_limiter<int> limiter(
       {.rate = {1, 1s}, .burst = 1, .keys_max = 10'000, .clock = &clock});
   for (int key = 0; key < 10'000; ++key) EXPECT_TRUE(limiter.try_acquire(key));
   EXPECT_EQ(limiter.keys(), 10'000U);
   clock.advance(1s);
   for (int key = 0; key < 5'000; ++key) EXPECT_TRUE(limiter.try_acquire(20'000 + key));
-  EXPECT_EQ(limiter.keys(), 5'000U) << "two go for each that comes";
+  EXPECT_EQ(limiter.keys(), 5'000U) << "each new key drops two";
   clock.advance(1s);
   limiter.forget_idle();
   EXPECT_EQ(limiter.keys(), 0U);
 }
 
 detached ask(keyed_rate_limiter<int>& from, int key, std::int64_t n, int& served) {
-  const auto how = co_await from.async_acquire(key, n);
-  if (how) ++served;
+  const auto result = co_await from.async_acquire(key, n);
+  if (result) ++served;
 }
 
-TEST_F(keyed_rate_limiter_test, AKeySomebodyWaitsForIsNotForgotten) {
+TEST_F(keyed_rate_limiter_test, AKeyWithWaitersIsNotDropped) {
   keyed_rate_limiter<int> limiter({.rate = {1, 1s}, .burst = 3, .keys_max = 1, .clock = &clock});
   int served = 0;
   ask(limiter, 1, 3, served);
@@ -103,7 +103,7 @@ TEST_F(keyed_rate_limiter_test, AKeySomebodyWaitsForIsNotForgotten) {
   EXPECT_TRUE(limiter.try_acquire(2));
 }
 
-TEST_F(keyed_rate_limiter_test, ANewRateHoldsForEveryKey) {
+TEST_F(keyed_rate_limiter_test, AChangedRateAppliesToEveryKey) {
   keyed_rate_limiter<int> limiter({.rate = {0, 1s}, .burst = 2, .keys_max = 9, .clock = &clock});
   int served = 0;
   for (int key = 0; key < 5; ++key) {
@@ -119,8 +119,8 @@ TEST_F(keyed_rate_limiter_test, ANewRateHoldsForEveryKey) {
   EXPECT_TRUE(limiter.try_acquire(7, 2)) << "and for new ones";
 }
 
-// The bound on keys must not be visible in any answer while it is wide enough.
-TEST_F(keyed_rate_limiter_test, ForgettingIsInvisible) {
+// The bound on keys must not change any result while it is large enough.
+TEST_F(keyed_rate_limiter_test, DroppingIsInvisible) {
   stress run;
   for (std::uint64_t round = 0; round < 10; ++round) {
     auto choose = run.generator(round);
@@ -139,7 +139,7 @@ TEST_F(keyed_rate_limiter_test, ForgettingIsInvisible) {
       run.did();
     }
     EXPECT_EQ(bounded.turned_away(), 0U);
-    EXPECT_LT(bounded.keys(), 60U) << "some have been forgotten";
+    EXPECT_LT(bounded.keys(), 60U) << "some keys have been dropped";
   }
 }
 
@@ -155,8 +155,8 @@ TEST(keyed_rate_limiter_stress_test, ThreadsAndKeysComeAndGo) {
         for (int i = 0; i < 1'000; ++i) {
           const auto key = choose.below(24);
           if (choose.below(3) == 0) {
-            const auto how = limiter.try_acquire_for(key, 50us, 1 + choose.below(3));
-            if (how == status::full) ++refused;
+            const auto result = limiter.acquire(key, 1 + choose.below(3), 50us);
+            if (result == status::full) ++refused;
           } else {
             (void)limiter.try_acquire(key);
           }
@@ -170,9 +170,9 @@ TEST(keyed_rate_limiter_stress_test, ThreadsAndKeysComeAndGo) {
   EXPECT_LE(refused.load(), limiter.turned_away());
 }
 
-TEST(keyed_rate_limiter_DeathTest, NoRoomForKeysIsABrokenContract) {
+TEST(keyed_rate_limiter_DeathTest, ABoundOfZeroKeysIsABrokenContract) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  EXPECT_DEATH(keyed_rate_limiter<int>({.rate = {1, 1s}}), "room for at least one key");
+  EXPECT_DEATH(keyed_rate_limiter<int>({.rate = {1, 1s}}), "keys_max of at least 1");
   EXPECT_DEATH(keyed_rate_limiter<int>({.rate = {-1, 1s}, .keys_max = 1}), "not negative");
 }
 

@@ -12,9 +12,9 @@ pipeline_handle::~pipeline_handle() {
   core_->report_unread_error();
 }
 
-status pipeline_handle::join_within(const wait_limits& limits) {
+status pipeline_handle::join(const wait_limits& limits) {
   if (!core().has_ended()) core().must_not_be_inside("join");
-  const auto ended = core().ended().wait_within(limits);
+  const auto ended = core().ended().wait(limits);
   if (ended) core().rethrow_error();
   return ended;
 }
@@ -32,20 +32,20 @@ std::size_t pipeline_handle::stop() {
   return unprocessed();
 }
 
-std::size_t pipeline_handle::shutdown_within(const wait_limits& limits) {
+std::size_t pipeline_handle::shutdown(const wait_limits& limits) {
   close();
-  if (!join_within(limits)) return stop();
+  if (!join(limits)) return stop();
   return unprocessed();
 }
 
-task<std::size_t> pipeline_handle::async_shutdown_within(wait_limits limits) {
+task<std::size_t> pipeline_handle::async_shutdown(wait_limits limits) {
   close();
   const auto ended = co_await async_join(std::move(limits));
   if (!ended) {
     core().request_stop();
-    std::stop_source never;  // the end is waited for, whatever asks this task to stop
-    const status gone = co_await core().ended().async_wait(never.get_token());
-    check(static_cast<bool>(gone), "sluice::pipeline", "to end once it was asked to");
+    std::stop_source never;  // waits for the end even if this task is stopped
+    const status finished = co_await core().ended().async_wait(never.get_token());
+    check(static_cast<bool>(finished), "sluice::pipeline", "to end after a stop request");
   }
   co_return unprocessed();
 }

@@ -1,39 +1,38 @@
 #pragma once
 
-// Takes items through several steps, each with its own number of hands, so that a slow step slows
+// Moves items through several steps, each with its own parallelism, so that a slow step slows
 // down the source instead of filling the memory.
 //
 // Use it for a fixed sequence of steps over many items: decode, resize, store. Prefer a
 // `bounded_queue` and threads for one step, `task`s for steps that differ from item to item.
 //
 // A stage is a function and a bounded queue in front of it; `parallelism` workers take items from
-// the queue, call the function, and wait for room in the next queue. A worker is a coroutine: it
-// holds a thread of the executor only while a plain function runs, so a pipeline of many stages
-// needs few threads, and one is enough. Functions may return what they make, or a task of it:
+// the queue, call the function, and push to the next queue. A worker is a coroutine: it holds a
+// thread of the executor only while a plain function runs, so a pipeline of many stages needs few
+// threads, and one is enough. Functions return their result, or a task of it:
 //   stage("name", f)      f(T) -> U                    one in, one out
-//   filter("name", f)     f(T) -> optional<U>          some go on; or f(const T&) -> bool
+//   filter("name", f)     f(T) -> optional<U>          some pass; or f(const T&) -> bool
 //   flat_map("name", f)   f(T) -> a range of U         one in, any number out
-//   sink("name", f)       f(T)                         the end; starts the line
-// The items come by `push`, or from a function, `pipeline<>::from`, called until it gives nullopt.
+//   sink("name", f)       f(T)                         the end; starts the pipeline
+// Items enter by `push`, or from a function, `pipeline<>::from`, called until it returns nullopt.
 //
-// Guarantees: any thread may call anything. What is inside is bounded by the capacities, the
-// parallelism and the windows, whatever the source does. A stage with a parallelism of 1, or
-// `ordered`, hands results on in the order in which it took the items; for that at most `window`
-// of its items are under way or wait for an earlier one.
-// Errors: an exception that leaves a function stops the line, and `join` throws a pipeline_error
-// that names the stage, with the exception nested (without a join, the destructor reports it to the
-// executor: docs/concepts/errors.md); or, with stage_errors::skip, only that item is
-// dropped, counted and reported. Items must be nothrow movable. `sink` throws when there is no
-// memory to start the line, and nothing has run; out of memory for a pipeline_error, it terminates.
-// The end: `close` = no more comes in, what is inside runs through. `stop`, the stop_token of the
-// options, or an error = functions under way end (a task is asked to); the rest is counted.
-// `shutdown_within` = close, and at the deadline stop. The destructor closes and waits.
-// Waiting for the end on a thread of the executor, also through a strand, would wait for itself: a
-// broken contract; there, `co_await async_join()`. It is not seen through an executor of your own
-// that wraps another. A blocking `push` there may wait for its own thread: use `async_push`.
-// A function is called by several workers at once when its parallelism is above 1.
-// Cost: a frame a worker, allocated at the start; an item costs a queue's push and pop a stage, and
-// four readings of the clock. docs/reference/pipeline.md has a figure of its memory.
+// Guarantees: any thread may call anything. The items inside are bounded by the capacities, the
+// parallelism and the windows, for any source. A stage with a parallelism of 1, or
+// `ordered`, passes results on in the order in which it took the items; for that at most `window`
+// of its items are in progress or wait for an earlier one.
+// Errors: an exception that leaves a function stops the pipeline, and `join` throws a
+// pipeline_error that names the stage, with the exception nested (without a join, the destructor
+// reports it to the executor: docs/concepts/errors.md); or, with stage_errors::skip, only that item
+// is dropped, counted and reported. Items must be nothrow movable. `sink` throws if there is no
+// memory to start, and nothing has run; out of memory for a pipeline_error, it terminates.
+// The end: `close` refuses new items, and items inside run through. `stop`, the options'
+// stop_token, or an error ends the running functions (a task by a stop request); the other items
+// are counted. `shutdown` closes, and stops at the deadline. The destructor closes and waits. A
+// blocking wait for the end on a thread of the executor, also through a strand, would wait for
+// itself: a broken contract; there, `co_await async_join()`. It is not detected through your own
+// executor that wraps another. A blocking `push` there may block too: use `async_push`. With a
+// parallelism above 1, several workers call the function at once. Cost: a frame a worker, allocated
+// at the start; an item costs a queue's push and pop a stage, and four clock readings.
 //
 //     auto line = pipeline<file>::on(pool)
 //                     .stage("decode", decode, {.parallelism = 2})
@@ -69,32 +68,32 @@ class pipeline;
 template <class First, class Out>
 class pipeline_builder;
 
-// What every running pipeline has, whatever goes in.
+// The part of a running pipeline that does not depend on the type of the items.
 class pipeline_handle {
  public:
   pipeline_handle(pipeline_handle&&) noexcept = default;
   pipeline_handle& operator=(pipeline_handle&&) = delete;
 
-  // No more comes in; does not wait.
+  // Refuses new items; does not wait.
   void close() noexcept { core().close(); }
-  // Waits for the end, however it came about: ok. Throws the pipeline_error that stopped the line.
-  // Limited: timed_out or stopped, and the line goes on.
-  void join() { (void)join_within({}); }
-  status join_within(const wait_limits& limits);
-  // co_await gives a status or throws; the line must stay where it is.
+  // Blocks until the end. Throws the pipeline_error that stopped the pipeline.
+  void join() { (void)join(wait_limits{}); }
+  // Within the limits. Returns ok, timed_out or stopped; a limit does not end the pipeline.
+  status join(const wait_limits& limits);
+  // co_await returns a status or throws; the pipeline must not be moved meanwhile.
   task<status> async_join(wait_limits limits = {});
-  // close and join.
+  // Calls close and join.
   void drain() {
     close();
     join();
   }
-  // Asks the line to stop and waits until it has ended; does not throw. Returns how many items were
-  // not processed: those in the queues, and those that were taken and whose results were left.
+  // Stops the pipeline and blocks until it has ended; does not throw. Returns the number of items
+  // not processed: items in the queues, and items taken whose results were not delivered.
   std::size_t stop();
-  // close; joins within the limits, and at the deadline (or when the token asks) stops. Throws the
-  // pipeline_error that stopped the line.
-  std::size_t shutdown_within(const wait_limits& limits);
-  task<std::size_t> async_shutdown_within(wait_limits limits);
+  // Closes, joins within the limits, and stops at the deadline or stop. Throws the pipeline_error
+  // that stopped the pipeline.
+  std::size_t shutdown(const wait_limits& limits);
+  task<std::size_t> async_shutdown(wait_limits limits);
   // Does not wait.
   void request_stop() noexcept { core().request_stop(); }
 
@@ -118,35 +117,20 @@ class pipeline_handle {
   std::unique_ptr<detail::pipeline_core> core_;
 };
 
-// Fed by `push`, which waits while the first queue is full. Every form says closed after close,
-// stop or an error, and then the item is still with the caller.
+// A pipeline with `push`, which waits while the first queue is full. Every form returns closed
+// after close, stop or an error, and then the caller keeps the item.
 template <class T>
 class pipeline : public pipeline_handle {
  public:
   static pipeline_builder<T, T> on(executor& e, pipeline_options o = {});
 
-  status push(T&& item) { return first_->push(std::move(item)); }
-  status push(const T& item) { return first_->push(item); }
-  status push(T&& item, std::stop_token stop) {
-    return first_->push(std::move(item), std::move(stop));
+  status push(T&& item, const wait_limits& limits = {}) {
+    return first_->push(std::move(item), limits);
   }
+  status push(const T& item, const wait_limits& limits = {}) { return first_->push(item, limits); }
   status try_push(T&& item) { return first_->try_push(std::move(item)); }
   status try_push(const T& item) { return first_->try_push(item); }
-  template <class Rep, class Period>
-  status try_push_for(T&& item, std::chrono::duration<Rep, Period> wait,
-                      std::stop_token stop = {}) {
-    return first_->try_push_for(std::move(item), wait, std::move(stop));
-  }
-  template <class Clock, class Duration>
-  status try_push_until(T&& item, std::chrono::time_point<Clock, Duration> when,
-                        std::stop_token stop = {}) {
-    return first_->try_push_until(std::move(item), when, std::move(stop));
-  }
-  // The general form. Moves from `item` only when it returns ok.
-  status push_within(T& item, const wait_limits& limits) {
-    return first_->push_within(item, limits);
-  }
-  // co_await gives a status.
+  // co_await returns a status.
   auto async_push(T& item, wait_limits limits = {}) {
     return first_->async_push(item, std::move(limits));
   }
@@ -163,12 +147,12 @@ class pipeline : public pipeline_handle {
   bounded_queue<T>* first_;
 };
 
-// Fed by a function of its own.
+// A pipeline whose items come from a function.
 template <>
 class pipeline<void> : public pipeline_handle {
  public:
-  // f() -> optional<T>, or a task of it, is called by one at a time while there is room; nullopt is
-  // the end. `close` ends it after the call that is under way.
+  // f() -> optional<T>, or a task of it, is called by one worker while there is capacity; nullopt
+  // ends the items. `close` ends them after the running call.
   template <class F>
   static auto from(executor& e, std::string name, F f, stage_options o = {},
                    pipeline_options line = {});
@@ -180,8 +164,8 @@ class pipeline<void> : public pipeline_handle {
       : pipeline_handle(std::move(c)) {}
 };
 
-// A line that is being put together. Each call adds a stage behind the last one; `sink` ends it and
-// starts it. Names are for counters and errors.
+// A pipeline under construction. Each call appends a stage; `sink` appends the last one and starts
+// the pipeline. Names are for counters and errors.
 template <class First, class Out>
 class [[nodiscard("end it with a sink")]] pipeline_builder {
  public:

@@ -29,7 +29,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// What has come out at the end, from any thread.
+// The results of the last stage, from any thread.
 template <class T>
 class collected {
  public:
@@ -65,14 +65,14 @@ int same(int n) {
 
 class pipeline_test : public ::testing::Test {
  protected:
-  // A stage that holds the items it is told to, until they are let go or the line is stopped.
+  // A stage that holds selected items until they are released or the pipeline is stopped.
   auto holds(int which) {
     return [this, which](int n) { return hold(n == which || which < 0, n); };
   }
   task<int> hold(bool held, int n) {
     if (!held) co_return n;
-    const auto how = co_await gate.async_wait(co_await this_task::stop_token());
-    if (!how) throw future_error(future_error::cancelled);
+    const auto result = co_await gate.async_wait(co_await this_task::stop_token());
+    if (!result) throw future_error(future_error::cancelled);
     co_return n;
   }
 
@@ -83,7 +83,7 @@ class pipeline_test : public ::testing::Test {
   collected<int> got;
 };
 
-TEST_F(pipeline_test, TakesEveryItemThroughEveryStage) {
+TEST_F(pipeline_test, MovesEveryItemThroughEveryStage) {
   collected<std::string> texts;
   auto line = pipeline<int>::on(pool)
                   .stage("double", [](int n) { return 2 * n; })
@@ -254,7 +254,7 @@ TEST_F(pipeline_test, ASkippedItemLeavesNoGapInTheOrder) {
   EXPECT_EQ(line.unprocessed(), 0U);
 }
 
-TEST_F(pipeline_test, ALineThatCannotBeStartedHasRunNothing) {
+TEST_F(pipeline_test, AFailedStartHasRunNothing) {
   std::atomic<int> calls{0};
   const auto make_one_that_is_too_large = [&] {
     auto line = pipeline<>::from(pool, "numbers", [&]() -> std::optional<int> { return ++calls; })
@@ -272,21 +272,21 @@ TEST_F(pipeline_test, ASlowStageFillsTheQueuesBeforeItAndThenTheSourceWaits) {
   auto line = pipeline<int>::on(pool)
                   .stage("quick", same, {.capacity = 3})
                   .sink("slow", holds(-1), {.parallelism = 2, .capacity = 4});
-  // 2 in the hands of the sink, 4 before it, 1 in the hands of the first stage, 3 before that.
-  for (const int i : up_to(10)) EXPECT_EQ(line.try_push_for(int(i), 1min), status::ok);
+  // 2 in the sink, 4 in its queue, 1 in the first stage, 3 in the queue of that.
+  for (const int i : up_to(10)) EXPECT_EQ(line.push(int(i), 1min), status::ok);
   eventually([&] {
     const auto now = line.stats();
     return now[0].queued == 3 && now[0].active == 0 && now[1].queued == 4 && now[1].active == 2;
   });
   EXPECT_EQ(line.try_push(10), status::full);
-  EXPECT_EQ(line.try_push_for(10, 1ms), status::timed_out);
-  EXPECT_EQ(line.try_push_until(10, std::chrono::steady_clock::now()), status::timed_out);
+  EXPECT_EQ(line.push(10, 1ms), status::timed_out);
+  EXPECT_EQ(line.push(10, std::chrono::steady_clock::now()), status::timed_out);
   std::stop_source source;
   source.request_stop();
   EXPECT_EQ(line.push(10, source.get_token()), status::stopped);
   std::optional<status> pushed;
-  const auto push_one = [](pipeline<int>& to, std::optional<status>& how) -> task<> {
-    how = co_await to.async_push(10);
+  const auto push_one = [](pipeline<int>& target, std::optional<status>& result) -> task<> {
+    result = co_await target.async_push(10);
   };
   std::jthread pusher([&] { sync_wait(push_one(line, pushed)); });
   gate.set();
@@ -297,7 +297,7 @@ TEST_F(pipeline_test, ASlowStageFillsTheQueuesBeforeItAndThenTheSourceWaits) {
   EXPECT_EQ(line.push(11), status::closed);
 }
 
-// Counts how many of it there are.
+// Counts its instances.
 class tracked {
  public:
   tracked() { count(); }
@@ -316,7 +316,7 @@ class tracked {
   }
 };
 
-TEST_F(pipeline_test, WhatIsInsideIsBoundedHoweverFastTheSource) {
+TEST_F(pipeline_test, TheItemsInsideAreBoundedForAnySource) {
   tracked::most = 0;
   {
     auto line = pipeline<tracked>::on(pool)
@@ -332,7 +332,7 @@ TEST_F(pipeline_test, WhatIsInsideIsBoundedHoweverFastTheSource) {
     line.drain();
   }
   EXPECT_EQ(tracked::alive, 0);
-  // 12 in queues, 2 + 4 + 1 in hands and windows, each perhaps twice for the time of a move.
+  // 12 in queues, 2 + 4 + 1 in workers and windows, each perhaps twice during a move.
   EXPECT_LE(tracked::most, 40);
 }
 
@@ -352,14 +352,14 @@ TEST_F(pipeline_test, AFunctionMayBeTheSource) {
   EXPECT_EQ(line.stats()[0].out, 100U);
 }
 
-TEST_F(pipeline_test, ASourceIsCalledOnlyWhileThereIsRoom) {
+TEST_F(pipeline_test, ASourceIsCalledOnlyWhileThereIsCapacity) {
   std::atomic<int> next{0};
   const auto count = [&]() -> task<std::optional<int>> { co_return next++; };
   auto line = pipeline<>::from(pool, "count", [&] {
                 return count();
               }).sink("slow", holds(-1), {.capacity = 4});
   eventually([&] { return line.stats()[1].queued == 4; });
-  eventually([&] { return next == 6; });  // one in the sink, four before it, one in its hands
+  eventually([&] { return next == 6; });  // one in the sink, four in its queue, one in the source
   line.close();
   gate.set();
   line.join();
@@ -390,13 +390,13 @@ TEST_F(pipeline_test, AnErrorStopsTheLineAndNamesTheStage) {
                            return n;
                          })
                   .sink("keep", got.add());
-  status how = status::ok;
+  status result = status::ok;
   int pushed = 0;
-  for (; how; ++pushed) {
-    ASSERT_LT(pushed, 1'000'000) << "the source hears of it";
-    how = line.push(pushed);
+  for (; result; ++pushed) {
+    ASSERT_LT(pushed, 1'000'000) << "push returns closed after the error";
+    result = line.push(pushed);
   }
-  EXPECT_EQ(how, status::closed);
+  EXPECT_EQ(result, status::closed);
   for (int again = 0; again < 2; ++again) {
     try {
       line.join();
@@ -409,7 +409,7 @@ TEST_F(pipeline_test, AnErrorStopsTheLineAndNamesTheStage) {
   }
   const auto stats = line.stats();
   EXPECT_EQ(got.size() + line.unprocessed(), static_cast<std::size_t>(pushed - 1))
-      << "what went in came out or is counted";
+      << "each item that was pushed is processed or counted";
   EXPECT_EQ(stats[1].in, stats[1].out + stats[1].undelivered);
   EXPECT_GE(stats[1].undelivered, 1U);
 }
@@ -423,27 +423,27 @@ TEST_F(pipeline_test, OnlyTheFirstErrorCounts) {
 }
 
 TEST_F(pipeline_test, AnErrorThatNoJoinHasThrownIsReportedToTheExecutor) {
-  std::vector<std::string> told;
+  std::vector<std::string> messages;
   const auto tell = [&](const std::exception_ptr& error) {
     try {
       std::rethrow_exception(error);
     } catch (const pipeline_error& e) {
-      told.push_back(e.what());
+      messages.push_back(e.what());
     }
   };
-  thread_pool mine({.core = 1, .on_error = tell});
+  thread_pool own_pool({.core = 1, .on_error = tell});
   const auto fails = [](int) { throw std::out_of_range("three"); };
   {
-    auto line = pipeline<int>::on(mine).sink("keep", fails);
+    auto line = pipeline<int>::on(own_pool).sink("keep", fails);
     (void)line.push(1);
   }
-  EXPECT_EQ(told, std::vector<std::string>{"sluice: stage 'keep' threw: three"});
+  EXPECT_EQ(messages, std::vector<std::string>{"sluice: stage 'keep' threw: three"});
   {
-    auto line = pipeline<int>::on(mine).sink("keep", fails);
+    auto line = pipeline<int>::on(own_pool).sink("keep", fails);
     (void)line.push(1);
     EXPECT_THROW(line.drain(), pipeline_error);
   }
-  EXPECT_EQ(told.size(), 1U) << "it was thrown";
+  EXPECT_EQ(messages.size(), 1U) << "it was thrown";
 }
 
 TEST_F(pipeline_test, BothErrorsAreReportedWhenOnErrorOfAStageThrows) {
@@ -473,13 +473,13 @@ TEST(pipeline_DeathTest, APipelineThatOutlivesItsPoolIsNamed) {
 
 // ---- the end
 
-TEST_F(pipeline_test, StoppingCountsWhatWasNotProcessed) {
+TEST_F(pipeline_test, StoppingCountsTheItemsNotProcessed) {
   auto line = pipeline<int>::on(pool)
                   .stage("work", holds(-1), {.parallelism = 2, .capacity = 8})
                   .sink("keep", got.add());
   for (const int i : up_to(7)) EXPECT_TRUE(line.push(i));
   eventually([&] { return line.stats()[0].active == 2; });
-  EXPECT_EQ(line.stop(), 7U) << "2 in hands, which were asked to stop, and 5 in the queue";
+  EXPECT_EQ(line.stop(), 7U) << "2 in stopped workers, and 5 in the queue";
   EXPECT_EQ(got.size(), 0U);
   line.join();  // it has ended, and not by an error
   EXPECT_EQ(line.push(1), status::closed);
@@ -501,7 +501,7 @@ TEST_F(pipeline_test, ADeadlineDrainsFirstAndThenStops) {
       pipeline<int>::on(pool).stage("work", holds(2), {.capacity = 8}).sink("keep", got.add());
   for (const int i : up_to(5)) EXPECT_TRUE(line.push(i));
   std::size_t left = 0;
-  std::jthread owner([&] { left = line.shutdown_within(deadline::after(5s, clock)); });
+  std::jthread owner([&] { left = line.shutdown(deadline::after(5s, clock)); });
   eventually([&] { return clock.pending() == 1 && got.size() == 2; });
   clock.advance(5s);
   owner.join();
@@ -511,7 +511,7 @@ TEST_F(pipeline_test, ADeadlineDrainsFirstAndThenStops) {
   collected<int> others;
   auto quick = pipeline<int>::on(pool).sink("keep", others.add());
   for (const int i : up_to(5)) EXPECT_TRUE(quick.push(i));
-  EXPECT_EQ(quick.shutdown_within(deadline::after(1min)), 0U) << "in time nothing is left";
+  EXPECT_EQ(quick.shutdown(1min), 0U) << "in time nothing is left";
   EXPECT_EQ(others.size(), 5U);
 }
 
@@ -519,12 +519,12 @@ TEST_F(pipeline_test, CanBeAwaited) {
   auto line = pipeline<int>::on(pool).stage("work", holds(1)).sink("keep", got.add());
   for (const int i : up_to(3)) EXPECT_TRUE(line.push(i));
   line.close();
-  eventually([&] { return got.size() == 1; });  // the first is not among those that are left
+  eventually([&] { return got.size() == 1; });  // the first item is not among the remaining ones
   const auto wait_for = [](pipeline_handle& l, wait_limits limits) -> task<status> {
     co_return co_await l.async_join(std::move(limits));
   };
   EXPECT_EQ(sync_wait(wait_for(line, deadline::after(1ms))), status::timed_out);
-  EXPECT_EQ(sync_wait(line.async_shutdown_within(deadline::after(1ms))), 2U);
+  EXPECT_EQ(sync_wait(line.async_shutdown(1ms)), 2U);
   EXPECT_EQ(sync_wait(wait_for(line, {})), status::ok);
 }
 
@@ -547,7 +547,7 @@ TEST_F(pipeline_test, CountsTheTimeOfEachStage) {
                            return n;
                          })
                   .sink("slow", [&](int) { clock.advance(10ms); }, {.capacity = 1});
-  clock.advance(5ms);  // nobody has begun to wait for an item yet
+  clock.advance(5ms);  // no worker waits for an item yet
   manual.run_all();
   clock.advance(7ms);
   for (const int i : up_to(4)) EXPECT_TRUE(line.push(i));
@@ -556,7 +556,7 @@ TEST_F(pipeline_test, CountsTheTimeOfEachStage) {
   const auto stats = line.stats();
   EXPECT_EQ(stats[0].busy, 4ms);
   EXPECT_EQ(stats[1].busy, 40ms);
-  EXPECT_GE(stats[0].blocked, 10ms) << "the slow stage held it up";
+  EXPECT_GE(stats[0].blocked, 10ms) << "the slow stage blocked it";
   EXPECT_EQ(stats[1].blocked, 0ms);
   EXPECT_EQ(stats[0].idle, 7ms);
   EXPECT_EQ(stats[0].in, 4U);
@@ -567,7 +567,7 @@ TEST_F(pipeline_test, CountsTheTimeOfEachStage) {
 
 // ---- random lines
 
-TEST(pipeline_stress_test, RandomLinesLoseNothingAndKeepTheirOrder) {
+TEST(pipeline_stress_test, RandomPipelinesLoseNothingAndKeepTheirOrder) {
   stress run;
   for (std::uint64_t round = 0; round < 40; ++round) {
     auto choose = run.generator(round);
@@ -613,7 +613,7 @@ TEST(pipeline_stress_test, RandomLinesLoseNothingAndKeepTheirOrder) {
   }
 }
 
-TEST(pipeline_stress_test, LinesThatAreStoppedAtAnyMomentAccountForEveryItem) {
+TEST(pipeline_stress_test, PipelinesStoppedAtAnyMomentAccountForEveryItem) {
   stress run;
   for (std::uint64_t round = 0; round < 60; ++round) {
     auto choose = run.generator(round);
@@ -639,7 +639,7 @@ TEST(pipeline_stress_test, LinesThatAreStoppedAtAnyMomentAccountForEveryItem) {
 
 // ---- misuse
 
-TEST(pipeline_DeathTest, OptionsThatMakeNoSenseAreABrokenContract) {
+TEST(pipeline_DeathTest, InvalidOptionsAreABrokenContract) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   inline_executor here;
   const auto with = [&](stage_options o) {
@@ -652,7 +652,7 @@ TEST(pipeline_DeathTest, OptionsThatMakeNoSenseAreABrokenContract) {
   EXPECT_DEATH(
       pipeline<>::from(here, "read", []() -> std::optional<int> { return {}; }, {.parallelism = 2})
           .sink("keep", [](int) {}),
-      "read.*one at a time");
+      "read.*a parallelism of 1");
 }
 
 TEST(pipeline_DeathTest, WaitingForItInsideItsExecutorIsABrokenContract) {
@@ -664,12 +664,12 @@ TEST(pipeline_DeathTest, WaitingForItInsideItsExecutorIsABrokenContract) {
         (void)pool.submit([&] { line.drain(); });
         line.join();
       },
-      "sluice::pipeline.*join.*not to be waited for by a thread that its stages need");
+      "sluice::pipeline.*join.*no blocking wait on a thread that its stages need");
 }
 
 TEST(pipeline_DeathTest, AStrandOnItsExecutorIsInsideIt) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  const char* const says = "sluice::pipeline.*join.*a thread that its stages need";
+  const char* const expected_text = "sluice::pipeline.*join.*a thread that its stages need";
   EXPECT_DEATH(
       {
         thread_pool pool({.core = 1});
@@ -679,7 +679,7 @@ TEST(pipeline_DeathTest, AStrandOnItsExecutorIsInsideIt) {
         (void)inner.submit([&] { line.drain(); });
         line.join();
       },
-      says);
+      expected_text);
   EXPECT_DEATH(
       {
         thread_pool pool({.core = 1});
@@ -688,7 +688,7 @@ TEST(pipeline_DeathTest, AStrandOnItsExecutorIsInsideIt) {
         (void)pool.submit([&] { line.drain(); });
         line.join();
       },
-      says);
+      expected_text);
 }
 
 }  // namespace

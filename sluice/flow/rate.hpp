@@ -1,6 +1,6 @@
 #pragma once
 
-// So many in so long: {100, 1s}, {5000, 1h}. A count of 0 is a standstill.
+// A count per period: {100, 1s}, {5000, 1h}. A count of 0 means no tokens at all.
 
 #include <chrono>
 #include <cstdint>

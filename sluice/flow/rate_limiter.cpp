@@ -9,21 +9,21 @@ namespace sluice {
 rate_limiter::rate_limiter(options o)
     : clock_(o.clock != nullptr ? *o.clock : real_clock()),
       bucket_(o.rate, o.burst, o.initial, clock_.now()),
-      alarm_(new wake_timer([this](wake_batch& wakes) { due(wakes); })) {
-  if (!o.name.empty()) watch::set_name(this, o.name);
+      alarm_(new detail::wake_timer([this](wake_batch& wakes) { due(wakes); })) {
+  if (!o.name.empty()) wait_report::set_name(this, o.name);
 }
 
 rate_limiter::~rate_limiter() {
   alarm_->leave(clock_);
-  const std::lock_guard hold(guard_);  // a call that is over may still be about to let go of it
+  const std::lock_guard hold(guard_);  // a finished call may still be about to release it
   check_object(waiters_.empty(), this, type_name, "no waiters at its destruction");
-  watch::gone(this);
+  wait_report::destroyed(this);
 }
 
 // ---- under the guard
 
 void rate_limiter::refill() noexcept {
-  // What the first in line waits for does not count against the burst: it has been due since its
+  // The tokens of the first waiter do not count against the burst: they have been due since their
   // time, however late the timer is. So lateness does not add up.
   const auto set_aside = waiters_.empty() ? 0 : std::min(front().wanted, bucket_.burst());
   bucket_.refill(clock_.now(), set_aside);
@@ -40,7 +40,7 @@ bool rate_limiter::take(op::node& request) noexcept {
     ++stats_.refused;
     return true;
   }
-  if (!waiters_.empty()) return false;  // behind those that came first
+  if (!waiters_.empty()) return false;  // earlier requests are served first
   refill();
   if (!bucket_.take(request.wanted)) return false;
   grant(request.wanted);
@@ -52,16 +52,16 @@ bool rate_limiter::serve_front(wake_batch& wakes) noexcept {
   const bool refused = first.wanted > bucket_.burst();
   if (!refused && !bucket_.take(first.wanted)) return false;
   first.unlink();
-  if (first.who->try_claim(first)) {
+  if (first.waiting->try_claim(first)) {
     first.refused = refused;
     if (refused) {
       ++stats_.refused;
     } else {
       grant(first.wanted);
     }
-    wakes.add(*first.who);
+    wakes.add(*first.waiting);
   } else if (!refused) {
-    bucket_.give_back(first.wanted);  // it gave up: nothing was taken
+    bucket_.give_back(first.wanted);  // its wait has ended: nothing was taken
   }
   bucket_.spill();
   return true;
@@ -80,7 +80,7 @@ bool rate_limiter::set_alarm(time_point when) noexcept {
   if (armed_for_ != time_point::max()) clock_.disarm(*alarm_);
   armed_for_ = time_point::max();
   if (when == time_point::max()) return true;
-  if (alarm_->is_coming()) return true;  // it will look again, and set itself again
+  if (alarm_->is_coming()) return true;  // it will check again, and set itself again
   if (!clock_.arm(*alarm_, when)) return false;
   armed_for_ = when;
   return true;
@@ -88,7 +88,7 @@ bool rate_limiter::set_alarm(time_point when) noexcept {
 
 void rate_limiter::due(wake_batch& wakes) noexcept {
   const std::lock_guard hold(guard_);
-  // It may have been set again since it began to fire.
+  // It may have been armed again since it began to fire.
   clock_.disarm(*alarm_);
   armed_for_ = time_point::max();
   serve(wakes);
@@ -117,15 +117,15 @@ void rate_limiter::set(sluice::rate r, count_type burst) {
   const std::lock_guard hold(guard_);
   refill();
   bucket_.change(r, burst);
-  // Not only the first in line may ask for more than there will ever be.
+  // Not only the first waiter may have requested more than the new burst.
   waiters_.for_each([&](wait_node& each) {
     auto& request = static_cast<op::node&>(each);
     if (request.wanted <= burst) return;
     request.unlink();
-    if (!request.who->try_claim(request)) return;
+    if (!request.waiting->try_claim(request)) return;
     request.refused = true;
     ++stats_.refused;
-    wakes.add(*request.who);
+    wakes.add(*request.waiting);
   });
   serve(wakes);
 }
@@ -148,7 +148,7 @@ rate_limiter::count_type rate_limiter::available() const noexcept {
 }
 
 std::chrono::nanoseconds rate_limiter::time_until(count_type n, call_site at) noexcept {
-  check_object(n > 0, this, type_name, "to ask for at least one token", at);
+  check_object(n > 0, this, type_name, "a request for at least one token", at);
   const std::lock_guard hold(guard_);
   constexpr auto never = std::chrono::nanoseconds::max();
   if (n > bucket_.burst()) return never;
@@ -184,7 +184,7 @@ rate_limiter_stats rate_limiter::stats() const noexcept {
 // ---- the wait
 
 rate_limiter::op::op(rate_limiter& l, count_type n, const call_site* at) noexcept : limiter_(l) {
-  check_object(n > 0, &l, type_name, "to ask for at least one token", at);
+  check_object(n > 0, &l, type_name, "a request for at least one token", at);
   node_.wanted = n;
 }
 
@@ -193,17 +193,17 @@ bool rate_limiter::op::attempt() noexcept {
   return limiter_.take(node_);
 }
 
-enlisted rate_limiter::op::enlist(waiter& who) noexcept {
-  auto& to = limiter_;
-  const std::lock_guard hold(to.guard_);
+enlisted rate_limiter::op::enlist(waiter& waiting) noexcept {
+  auto& owner = limiter_;
+  const std::lock_guard hold(owner.guard_);
   do {
-    if (to.take(node_)) return enlisted::finished;
-  } while (to.waiters_.empty() && !to.set_alarm(to.bucket_.when(node_.wanted)));
-  const auto joined = join(to.waiters_, node_, who);
+    if (owner.take(node_)) return enlisted::finished;
+  } while (owner.waiters_.empty() && !owner.set_alarm(owner.bucket_.when(node_.wanted)));
+  const auto joined = link_waiter(owner.waiters_, node_, waiting);
   if (joined == enlisted::waiting) {
-    ++to.stats_.waits;
-  } else if (to.waiters_.empty()) {
-    to.set_alarm(time_point::max());
+    ++owner.stats_.waits;
+  } else if (owner.waiters_.empty()) {
+    owner.set_alarm(time_point::max());
   }
   return joined;
 }
@@ -214,7 +214,7 @@ void rate_limiter::op::retract() noexcept {
   if (!node_.linked()) return;
   node_.unlink();
   limiter_.bucket_.spill();
-  limiter_.serve(wakes);  // it may have stood in the way of smaller requests
+  limiter_.serve(wakes);  // it may have blocked smaller requests
 }
 
 }  // namespace sluice

@@ -1,29 +1,28 @@
 #pragma once
 
-// Lets through so many per second, with a burst: a bucket that holds at most `burst` tokens, fills
-// at a steady rate, and makes those wait who ask for more than is in it.
+// Bounds a rate, with a burst: a bucket that holds at most `burst` tokens and fills at a steady
+// rate; requests for more tokens than it holds wait.
 //
-// Use it in front of something that must not be called faster than so. Prefer `bulkhead` or
-// `semaphore` when it is the number at the same time that matters, and `keyed_rate_limiter` for a
-// rate per customer or address.
+// Use it in front of a resource with a limit of calls per second. Prefer `bulkhead` or `semaphore`
+// for a limit of concurrent calls, and `keyed_rate_limiter` for a rate per customer or address.
 //
-// Guarantees: any thread may call anything. Those who wait are served strictly in order of arrival,
-// also when they ask for different amounts: a request for many is not overtaken for ever, not even
-// by a `try_acquire`. Tokens are counted exactly, as fractions, so nothing drifts: over time t at
-// most burst + rate * t tokens are given, and that many when there is demand. Whoever was woken
-// late is served as of the moment its tokens were there, so at most one request can come on top.
-// Asking for more than the burst can never succeed: every form says `full` at once, and so do
-// requests that wait when the burst is lowered below them. Asking for 0 or less, and destroying it
-// with waiters inside, are broken contracts. A rate of 0 lets nobody through until it is changed.
+// Guarantees: any thread may call anything. Waiters are served strictly in order of arrival, also
+// when they request different amounts: a large request is not overtaken, not even by a
+// `try_acquire`. Tokens are counted exactly, as fractions, so nothing drifts: over time t at
+// most burst + rate * t tokens are given, and exactly that many under demand. A waiter that was
+// woken late is served as of the moment its tokens were there, so at most one request can be on
+// top. A request for more than the burst can never succeed: every form returns `full` at once, and
+// waiting requests do when the burst is lowered below them. Acquiring 0 or less, and destroying it
+// with waiters inside, are broken contracts. A rate of 0 serves no request until it is changed.
 // Where you resume: a coroutine on its executor, else on the clock's thread.
 // Cancel safety: a wait that timed out or was stopped took no token.
-// Cost: no polling: one timer, armed for the first in line while somebody waits. One allocation, at
-// construction; waiting allocates nothing. A try is a short lock and a look at the clock.
+// Cost: no polling: one timer, armed for the first waiter. One allocation, at construction; waiting
+// allocates nothing. A try is a short lock and a clock reading.
 //
 //     rate_limiter calls({.rate = {100, 1s}, .burst = 20});
 //     calls.acquire();                                       // waits for one
 //     if (!calls.try_acquire(5)) reply(429, calls.time_until(5));
-//     if (auto s = calls.try_acquire_for(50ms, 2); !s) reply(503, to_string(s));
+//     if (auto s = calls.acquire(2, 50ms); !s) reply(503, to_string(s));
 //     (void)co_await calls.async_acquire();
 
 #include <chrono>
@@ -36,10 +35,10 @@
 #include "sluice/base/clock.hpp"
 #include "sluice/flow/detail/token_bucket.hpp"
 #include "sluice/flow/rate.hpp"
+#include "sluice/sync/detail/wake_timer.hpp"
 #include "sluice/sync/named.hpp"
 #include "sluice/sync/spin_lock.hpp"
 #include "sluice/sync/wait.hpp"
-#include "sluice/sync/wake_timer.hpp"
 
 namespace sluice {
 
@@ -48,13 +47,13 @@ struct rate_limiter_options {
   std::int64_t burst = 1;          // at least 1
   std::int64_t initial = -1;       // tokens inside at the start; -1: a full burst
   sluice::clock* clock = nullptr;  // null: the real clock; outlives the limiter
-  std::string name{};              // what reports call it; empty: none
+  std::string name{};              // shown in reports; empty: none
 };
 
 struct rate_limiter_stats {
   std::int64_t granted = 0;   // tokens given
-  std::uint64_t served = 0;   // requests that got theirs
-  std::uint64_t waits = 0;    // requests that stood in line
+  std::uint64_t served = 0;   // requests that got their tokens
+  std::uint64_t waits = 0;    // requests that waited
   std::uint64_t refused = 0;  // answered `full`, or false by a try
 };
 
@@ -68,50 +67,38 @@ class rate_limiter {
   rate_limiter& operator=(const rate_limiter&) = delete;
   ~rate_limiter();
 
-  // One token; there is always a burst that holds it.
+  // Blocks until a token is taken; every burst holds at least one.
   void acquire(call_site at = {}) {
-    const status ended = acquire_within(1, at);
-    check(static_cast<bool>(ended), type_name, "an unlimited wait to be served", at);
+    const status ended = acquire(1, wait_limits(at));
+    check(static_cast<bool>(ended), type_name, "an unlimited wait to end with a token", at);
   }
-  // ok, or full: more than the burst.
-  status acquire(count_type n, call_site at = {}) { return acquire_within(n, at); }
-  status acquire(std::stop_token stop, count_type n = 1, call_site at = {}) {
-    return acquire_within(n, {{}, std::move(stop), at});
-  }
-  bool try_acquire(count_type n = 1, call_site at = {});
-
-  template <class Rep, class Period>
-  status try_acquire_for(std::chrono::duration<Rep, Period> wait, count_type n = 1,
-                         std::stop_token stop = {}, call_site at = {}) {
-    return acquire_within(n, {deadline::after(wait), std::move(stop), at});
-  }
-  template <class Clock, class Duration>
-  status try_acquire_until(std::chrono::time_point<Clock, Duration> when, count_type n = 1,
-                           std::stop_token stop = {}, call_site at = {}) {
-    return acquire_within(n, {deadline::at(when), std::move(stop), at});
-  }
-  // With both limits at once; also the form for a deadline on another clock.
-  status acquire_within(count_type n, const wait_limits& limits) {
+  // Blocks until n tokens are taken. Returns ok, or full if n is more than the burst.
+  status acquire(count_type n, call_site at = {}) { return acquire(n, wait_limits(at)); }
+  // Blocks until n tokens are taken, within the limits. Returns ok, full, timed_out or stopped.
+  status acquire(count_type n, const wait_limits& limits) {
     return block_on(op(*this, n, &limits.at), limits);
   }
-  // co_await gives a status.
+  status acquire(const wait_limits& limits) { return acquire(1, limits); }
+  bool try_acquire(count_type n = 1, call_site at = {});
+  // co_await returns a status.
   auto async_acquire(count_type n = 1, wait_limits limits = {}) {
     const call_site at = limits.at;
     return awaitable<op>(std::move(limits), *this, n, &at);
   }
 
-  // From now on. Tokens that are inside stay, as far as the burst holds them.
+  // Changes the rate. Tokens inside stay, up to the burst.
   void set_rate(sluice::rate r);
   void set(sluice::rate r, count_type burst);
 
   sluice::rate rate() const noexcept;
   count_type burst() const noexcept;
-  // Whole tokens inside now; some may be on their way to those who wait.
+  // Whole tokens inside now; some may be about to go to waiters.
   count_type available() const noexcept;
-  // How long until a request for n made now would be served, behind all who wait; the longest
+  // Returns the time until a request for n made now would be served, after all waiters; the longest
   // duration if never.
   std::chrono::nanoseconds time_until(count_type n = 1, call_site at = {}) noexcept;
-  // When the bucket will be full, or was, if nobody takes anything; time_point::max() if never.
+  // Returns the time at which the bucket is or was full if no token is taken; time_point::max() if
+  // never.
   time_point full_at() const noexcept;
   std::size_t waiting() const noexcept;
   rate_limiter_stats stats() const noexcept;
@@ -127,21 +114,21 @@ class rate_limiter {
     op(rate_limiter& l, count_type n, const call_site* at) noexcept;
     bool ready() const noexcept { return false; }
     bool attempt() noexcept;
-    enlisted enlist(waiter& who) noexcept;
-    bool woken() const noexcept { return true; }  // handed its tokens, or refused for ever
+    enlisted enlist(waiter& waiting) noexcept;
+    bool woken() const noexcept { return true; }  // always handed its tokens, or refused
     void retract() noexcept;
-    bool spins_linked() const noexcept { return true; }  // strict order: into the line at once
+    bool spins_linked() const noexcept { return true; }  // strict order: joins the list at once
     spin_budget& spin() noexcept { return limiter_.spin_; }
     status result(status ended) const noexcept {
       return ended && refused() ? status(status::full) : ended;
     }
 
     bool refused() const noexcept { return node_.refused; }
-    watch::subject about() const noexcept {
+    wait_report::subject wait_subject() const noexcept {
       return {.object = &limiter_,
               .type = type_name,
               .wants = "acquire",
-              .ends_in_time = limiter_.rate().count > 0};
+              .ends_by_itself = limiter_.rate().count > 0};
     }
 
    private:
@@ -154,15 +141,15 @@ class rate_limiter {
     node node_;
   };
 
-  // All with guard_ held.
+  // All must hold guard_.
   op::node& front() noexcept { return static_cast<op::node&>(waiters_.front()); }
   void refill() noexcept;
   void grant(count_type n) noexcept;
-  bool take(op::node& request) noexcept;   // true: it has an answer
-  void serve(wake_batch& wakes) noexcept;  // as many as can be, and sets the alarm for the next
+  bool take(op::node& request) noexcept;   // returns true if granted or refused
+  void serve(wake_batch& wakes) noexcept;  // serves all it can, and sets the alarm for the next
   bool serve_front(wake_batch& wakes) noexcept;
-  bool set_alarm(time_point when) noexcept;  // false: that time has come
-  void due(wake_batch& wakes) noexcept;      // the alarm; takes guard_ itself
+  bool set_alarm(time_point when) noexcept;  // returns false if that time has passed
+  void due(wake_batch& wakes) noexcept;      // runs at the alarm; takes guard_ itself
 
   clock& clock_;
   mutable spin_lock guard_;
@@ -170,7 +157,7 @@ class rate_limiter {
   // Protected by guard_.
   detail::token_bucket bucket_;
   wait_list waiters_;
-  wake_timer* const alarm_;
+  detail::wake_timer* const alarm_;
   time_point armed_for_ = time_point::max();  // max: not armed
   rate_limiter_stats stats_;
 };

@@ -17,10 +17,10 @@ namespace {
 using namespace std::chrono_literals;
 __extension__ using wide = __int128;
 
-// Shut: a standstill and no token. Open: more tokens than anybody takes.
+// Shut: a rate of 0 and no token. Open: more tokens than the tests take.
 class rate_limiter_gate {
  public:
-  status wait(const wait_limits& limits) { return limiter_.acquire_within(2, limits); }
+  status wait(const wait_limits& limits) { return limiter_.acquire(2, limits); }
   template <class Where>
   static detached await(rate_limiter_gate& gate, Where&, wait_limits limits, ending& ended) {
     ended.set(co_await gate.limiter_.async_acquire(2, std::move(limits)));
@@ -41,16 +41,16 @@ INSTANTIATE_TYPED_TEST_SUITE_P(rate_limiter, waiting_suite, rate_limiter_gate);
 
 class rate_limiter_test : public ::testing::Test {
  protected:
-  // A coroutine that asks once, and writes down when it was served.
+  // A coroutine that makes one request and records when it was served.
   struct request {
     std::optional<status> ended;
     time_point at{};
   };
   static detached ask(rate_limiter& from, const clock& time, std::int64_t n, request& r,
                       wait_limits limits = {}) {
-    const auto how = co_await from.async_acquire(n, std::move(limits));
+    const auto result = co_await from.async_acquire(n, std::move(limits));
     r.at = time.now();
-    r.ended = how;
+    r.ended = result;
   }
 
   manual_clock clock;
@@ -71,7 +71,7 @@ TEST_F(rate_limiter_test, GivesABurstAndThenTheRate) {
   EXPECT_FALSE(limiter.try_acquire());
 }
 
-TEST_F(rate_limiter_test, StartsWithAsManyAsItIsTold) {
+TEST_F(rate_limiter_test, StartsWithTheInitialTokens) {
   rate_limiter empty({.rate = {1, 1s}, .burst = 5, .initial = 0, .clock = &clock});
   EXPECT_FALSE(empty.try_acquire());
   rate_limiter some({.rate = {1, 1s}, .burst = 5, .initial = 2, .clock = &clock});
@@ -85,7 +85,7 @@ TEST_F(rate_limiter_test, ServesInOrderOfArrivalEachAtItsMoment) {
   const std::int64_t wanted[] = {5, 1, 2, 1};
   for (std::size_t i = 0; i < 4; ++i) ask(limiter, clock, wanted[i], requests[i]);
   EXPECT_EQ(limiter.waiting(), 4U);
-  EXPECT_EQ(clock.pending(), 1U) << "one timer, for the first in line";
+  EXPECT_EQ(clock.pending(), 1U) << "one timer, for the first waiter";
   EXPECT_EQ(limiter.time_until(1), 1000ms);
   clock.advance(1h);
   EXPECT_EQ(requests[0].at - start, 500ms);
@@ -95,7 +95,7 @@ TEST_F(rate_limiter_test, ServesInOrderOfArrivalEachAtItsMoment) {
   EXPECT_EQ(clock.pending(), 0U);
 }
 
-TEST_F(rate_limiter_test, ARequestForManyIsNotOvertakenByATry) {
+TEST_F(rate_limiter_test, ALargeRequestIsNotOvertakenByATry) {
   rate_limiter limiter({.rate = {1, 1s}, .burst = 10, .initial = 0, .clock = &clock});
   request many;
   ask(limiter, clock, 10, many);
@@ -106,7 +106,7 @@ TEST_F(rate_limiter_test, ARequestForManyIsNotOvertakenByATry) {
   EXPECT_EQ(many.ended, status(status::ok));
 }
 
-TEST_F(rate_limiter_test, OneThatGivesUpLetsThoseBehindItPassAtOnce) {
+TEST_F(rate_limiter_test, AWaiterThatGivesUpUnblocksLaterOnesAtOnce) {
   rate_limiter limiter({.rate = {1, 1s}, .burst = 10, .initial = 0, .clock = &clock});
   request many;
   request few;
@@ -118,15 +118,15 @@ TEST_F(rate_limiter_test, OneThatGivesUpLetsThoseBehindItPassAtOnce) {
   source.request_stop();
   EXPECT_EQ(many.ended, status(status::stopped));
   EXPECT_EQ(few.ended, status(status::ok));
-  EXPECT_EQ(limiter.available(), 1) << "who was stopped took nothing";
+  EXPECT_EQ(limiter.available(), 1) << "the stopped wait took nothing";
 }
 
 TEST_F(rate_limiter_test, MoreThanTheBurstIsRefusedAtOnceByEveryForm) {
   rate_limiter limiter({.rate = {1, 1s}, .burst = 2, .clock = &clock});
   EXPECT_EQ(limiter.acquire(3), status::full);
   EXPECT_FALSE(limiter.try_acquire(3));
-  EXPECT_EQ(limiter.try_acquire_for(1h, 3), status::full);
-  EXPECT_EQ(limiter.acquire(std::stop_token{}, 3), status::full);
+  EXPECT_EQ(limiter.acquire(3, 1h), status::full);
+  EXPECT_EQ(limiter.acquire(3, std::stop_token{}), status::full);
   request r;
   ask(limiter, clock, 3, r);
   EXPECT_EQ(r.ended, status(status::full));
@@ -134,7 +134,7 @@ TEST_F(rate_limiter_test, MoreThanTheBurstIsRefusedAtOnceByEveryForm) {
   EXPECT_EQ(limiter.available(), 2);
 }
 
-TEST_F(rate_limiter_test, LoweringTheBurstRefusesThoseWhoWaitForMore) {
+TEST_F(rate_limiter_test, LoweringTheBurstRefusesLargerWaitingRequests) {
   rate_limiter limiter({.rate = {1, 1s}, .burst = 8, .initial = 0, .clock = &clock});
   std::vector<request> requests(3);
   ask(limiter, clock, 3, requests[0]);
@@ -149,11 +149,11 @@ TEST_F(rate_limiter_test, LoweringTheBurstRefusesThoseWhoWaitForMore) {
   EXPECT_EQ(requests[2].at - start, 4s);
 }
 
-TEST_F(rate_limiter_test, ANewRateHoldsFromNowAlsoForThoseWhoWait) {
+TEST_F(rate_limiter_test, AChangedRateAppliesToWaitersToo) {
   rate_limiter limiter({.rate = {1, 1s}, .burst = 10, .initial = 0, .clock = &clock});
   request r;
   ask(limiter, clock, 4, r);
-  clock.advance(2s);           // two are there
+  clock.advance(2s);           // two tokens are inside
   limiter.set_rate({10, 1s});  // the other two take 200 ms
   clock.advance(200ms - 1ns);
   EXPECT_FALSE(r.ended);
@@ -162,10 +162,10 @@ TEST_F(rate_limiter_test, ANewRateHoldsFromNowAlsoForThoseWhoWait) {
   EXPECT_EQ(limiter.rate(), (rate{10, 1s}));
 }
 
-TEST_F(rate_limiter_test, ARateOfZeroIsAStandstill) {
+TEST_F(rate_limiter_test, ARateOfZeroAddsNoTokens) {
   rate_limiter limiter({.rate = {5, 1s}, .burst = 5, .clock = &clock});
   limiter.set_rate({0, 1s});
-  EXPECT_TRUE(limiter.try_acquire(5)) << "what is inside may be taken";
+  EXPECT_TRUE(limiter.try_acquire(5)) << "tokens inside may be taken";
   request r;
   ask(limiter, clock, 1, r);
   clock.advance(24h * 365);
@@ -190,7 +190,7 @@ TEST_F(rate_limiter_test, ChangingTheRateMakesNoTokens) {
 // ---- precision
 
 detached take_for_ever(rate_limiter& from, std::stop_token stop) {
-  for (auto how = status(status::ok); how;) how = co_await from.async_acquire(1, stop);
+  for (auto result = status(status::ok); result;) result = co_await from.async_acquire(1, stop);
 }
 
 TEST_F(rate_limiter_test, CountsEveryTokenOfADayExactly) {
@@ -243,7 +243,7 @@ TEST_F(rate_limiter_test, TenMillionAtFiftyThousandASecondTakeTwoHundredSeconds)
   run.did(limiter.stats().served);
 }
 
-// A clock whose timers come late, as those of a busy machine do.
+// A clock whose timers fire late, as on a busy machine.
 class late_clock final : public clock {
  public:
   explicit late_clock(std::chrono::nanoseconds late) : late_(late) {}
@@ -267,7 +267,7 @@ TEST(rate_limiter_lateness_test, LateTimersDoNotAddUp) {
   time.advance(100s);
   const auto granted = limiter.stats().granted;
   EXPECT_LE(granted, 100'000);
-  EXPECT_GE(granted, 99'999) << "each is 0.3 ms late, not 0.3 ms later than the one before";
+  EXPECT_GE(granted, 99'999) << "each is 0.3 ms late, not 0.3 ms later than its predecessor";
   source.request_stop();
 }
 
@@ -283,8 +283,9 @@ TEST(rate_limiter_lateness_test, AfterALongStallAtMostABurstAndOneRequestPass) {
 
 // ---- against models
 
-// What may be given: n tokens at time t when, counted from the start and from every earlier grant,
-// no more than a burst and what came since is given. No bucket, no level, no rounding.
+// The rule of a grant: n tokens may be given at time t if, from the start and from every earlier
+// grant on, at most a burst plus the tokens added since are given. No bucket, no level, no
+// rounding.
 class window_model {
  public:
   window_model(rate r, std::int64_t burst) : rate_(r), burst_(burst) {}
@@ -299,7 +300,7 @@ class window_model {
     }
     return n <= burst_;
   }
-  // The first moment from `t` on at which it allows n.
+  // Returns the first time from `t` on at which it allows n.
   std::chrono::nanoseconds when(std::int64_t n, std::chrono::nanoseconds t) const {
     wide sum = n;
     auto earliest = t;
@@ -351,15 +352,15 @@ TEST_F(rate_limiter_test, WaitsAgreeWithTheModelToTheNanosecond) {
   stress run;
   for (std::uint64_t round = 0; round < 30; ++round) {
     auto choose = run.generator(round);
-    // A whole number of nanoseconds a token: then the model, which looks at whole nanoseconds, is
-    // never behind.
+    // A whole number of nanoseconds a token: then the model, which steps by nanoseconds, is never
+    // late.
     const rate r{1, std::chrono::nanoseconds(1 + choose.below(1'000'000))};
     const std::int64_t burst = 1 + choose.below(20);
     rate_limiter limiter({.rate = r, .burst = burst, .clock = &clock});
     window_model model(r, burst);
     std::deque<request> requests;
     const auto began = clock.now();
-    auto turn = 0ns;  // nobody is served before the one who came first
+    auto turn = 0ns;  // requests are served in order of arrival
     std::vector<std::chrono::nanoseconds> expected;
     for (int i = 0; i < 200; ++i) {
       clock.advance(std::chrono::nanoseconds(
@@ -399,7 +400,7 @@ TEST(rate_limiter_stress_test, NeverGivesMoreThanTheBurstAndTheRate) {
               break;
             case 1:
               got = static_cast<bool>(
-                  limiter.try_acquire_for(std::chrono::microseconds(choose.below(100)), n));
+                  limiter.acquire(n, std::chrono::microseconds(choose.below(100))));
               break;
             case 2:
               got = static_cast<bool>(limiter.acquire(n));
@@ -416,17 +417,17 @@ TEST(rate_limiter_stress_test, NeverGivesMoreThanTheBurstAndTheRate) {
   }
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   EXPECT_LE(static_cast<double>(taken.load()), 50 + 8 + 200'000 * took.count());
-  EXPECT_EQ(limiter.stats().granted, taken.load()) << "who gave up took nothing";
+  EXPECT_EQ(limiter.stats().granted, taken.load()) << "waits that ended early took nothing";
   EXPECT_EQ(limiter.waiting(), 0U);
 }
 
-detached use_and_destroy(std::optional<rate_limiter>& mine, bool& done) {
-  (void)co_await mine->async_acquire();
-  mine.reset();
+detached use_and_destroy(std::optional<rate_limiter>& limiter, bool& done) {
+  (void)co_await limiter->async_acquire();
+  limiter.reset();
   done = true;
 }
 
-TEST_F(rate_limiter_test, MayBeDestroyedByTheOneItsTimerServed) {
+TEST_F(rate_limiter_test, MayBeDestroyedByTheWaiterItsTimerServed) {
   std::optional<rate_limiter> limiter;
   limiter.emplace(rate_limiter_options{.rate = {1, 1s}, .initial = 0, .clock = &clock});
   bool done = false;
@@ -435,10 +436,10 @@ TEST_F(rate_limiter_test, MayBeDestroyedByTheOneItsTimerServed) {
   EXPECT_TRUE(done);
 }
 
-TEST(rate_limiter_DeathTest, NumbersThatMakeNoSenseAreABrokenContract) {
+TEST(rate_limiter_DeathTest, InvalidNumbersAreABrokenContract) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(rate_limiter({.rate = {-1, 1s}}), "sluice::rate_limiter.*not negative");
-  EXPECT_DEATH(rate_limiter({.rate = {1, 0s}}), "sluice::rate_limiter.*longer than zero");
+  EXPECT_DEATH(rate_limiter({.rate = {1, 0s}}), "sluice::rate_limiter.*period longer than zero");
   EXPECT_DEATH(rate_limiter({.rate = {1, 1s}, .burst = 0}), "sluice::rate_limiter.*at least 1");
   EXPECT_DEATH(rate_limiter({.rate = {1, 1s}, .burst = 1, .initial = 2}), "initial tokens");
   EXPECT_DEATH((void)rate_limiter({.rate = {1, 1s}}).acquire(0), "at least one token");

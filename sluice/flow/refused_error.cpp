@@ -3,10 +3,10 @@
 namespace sluice {
 namespace {
 
-std::string message(refused_error::reason why, std::string_view who,
+std::string message(refused_error::reason why, std::string_view source,
                     std::chrono::nanoseconds retry_after) {
   std::string text = "sluice: the call was refused by ";
-  text += who;
+  text += source;
   text += ": ";
   text += to_string(why);
   if (retry_after.count() > 0) {
@@ -18,8 +18,9 @@ std::string message(refused_error::reason why, std::string_view who,
 
 }  // namespace
 
-refused_error::refused_error(reason why, std::string_view who, std::chrono::nanoseconds retry_after)
-    : std::runtime_error(message(why, who, retry_after)), why_(why), retry_after_(retry_after) {}
+refused_error::refused_error(reason why, std::string_view source,
+                             std::chrono::nanoseconds retry_after)
+    : std::runtime_error(message(why, source, retry_after)), why_(why), retry_after_(retry_after) {}
 
 std::string_view to_string(refused_error::reason why) noexcept {
   switch (why) {

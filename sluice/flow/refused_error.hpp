@@ -1,10 +1,10 @@
 #pragma once
 
-// What a call through a circuit breaker or a bulkhead throws when the call was not made at all.
+// Thrown by a call through a circuit breaker or a bulkhead if the function was not called at all.
 //
-// The everyday way to hear a refusal is the return value of `try_enter`. `call` returns what the
-// function returns, so there a refusal is an exception: it passes through futures, tasks and a
-// `retry` around it like any other, and says when another try could make sense.
+// Normally a refusal is the return value of `try_enter`. `call` returns the function's result, so
+// there a refusal is an exception: it passes through futures, tasks and a `retry` around it like
+// any other, and holds the time after which another try makes sense.
 //
 //     catch (const refused_error& e) { reply(503, e.retry_after()); }
 
@@ -20,16 +20,16 @@ class refused_error : public std::runtime_error {
  public:
   enum class reason : std::uint8_t {
     open,       // the circuit is open
-    full,       // the bulkhead's places and its line are full
+    full,       // the bulkhead's places and its waiting list are full
     timed_out,  // no place became free before the deadline
-    stopped,    // the stop_token asked first
+    stopped,    // the stop_token ended the wait
   };
 
-  // `who` names what refused it.
-  refused_error(reason why, std::string_view who, std::chrono::nanoseconds retry_after = {});
+  // `source` is the name of the object that refused the call.
+  refused_error(reason why, std::string_view source, std::chrono::nanoseconds retry_after = {});
 
   reason why() const noexcept { return why_; }
-  // How long the circuit stays open; zero when nothing is known.
+  // How long the circuit stays open; zero if not known.
   std::chrono::nanoseconds retry_after() const noexcept { return retry_after_; }
 
  private:

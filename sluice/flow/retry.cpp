@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "sluice/base/callback.hpp"
+#include "sluice/base/detail/callback.hpp"
 #include "sluice/flow/refused_error.hpp"
 #include "sluice/future/future_error.hpp"
 #include "sluice/sync/event.hpp"
@@ -12,13 +12,13 @@ namespace sluice {
 namespace {
 
 std::string what_of(const std::exception_ptr& error) {
-  if (error == nullptr) return "nothing was called";
+  if (error == nullptr) return "none, the function was not called";
   try {
     std::rethrow_exception(error);
   } catch (const std::exception& e) {
     return e.what();
   } catch (...) {
-    return "something that is not a std::exception";
+    return "not a std::exception";
   }
 }
 
@@ -29,7 +29,7 @@ std::string message(retry_error::reason why, std::uint32_t attempts,
          "; the last error: " + what_of(last);
 }
 
-// How long the refusal lasts, if it is one and knows.
+// Returns the duration of a refusal; zero for other errors or if it is not known.
 std::chrono::nanoseconds refused_for(const std::exception_ptr& error) noexcept {
   try {
     std::rethrow_exception(error);
@@ -47,7 +47,7 @@ std::string_view to_string(retry_error::reason why) noexcept {
     case retry_error::reason::attempts:
       return "no attempts are left";
     case retry_error::reason::elapsed:
-      return "it has taken too long";
+      return "elapsed_max has passed";
     case retry_error::reason::budget:
       return "the retry budget is used up";
     case retry_error::reason::timed_out:
@@ -82,9 +82,9 @@ retry_delays::retry_delays(const retry_policy& policy)
         "a limit: attempts_max or elapsed_max");
 }
 
-double retry_delays::spread(double from, double to) noexcept {
+double retry_delays::spread(double lower, double upper) noexcept {
   const double unit = static_cast<double>(random_.next() >> 11) * 0x1p-53;  // 0 to 1
-  return from + unit * (to - from);
+  return lower + unit * (upper - lower);
 }
 
 std::chrono::nanoseconds retry_delays::next() {
@@ -139,7 +139,7 @@ time_point retry_run::latest() const noexcept {
   if (until.is_never()) return time_point::max();
   clock& on = until.on() != nullptr ? *until.on() : real_clock();
   if (&on == &clock_) return until.when();
-  // On another clock: as far away as it is there now.
+  // The deadline is on another clock: convert its remaining time.
   const auto left = until.passed() ? time_point::duration::zero() : until.when() - on.now();
   const auto now = clock_.now();
   return left >= time_point::max() - now ? time_point::max() : now + left;
@@ -158,24 +158,24 @@ deadline retry_run::failed(const std::exception_ptr& error) {
     give_up(retry_error::reason::elapsed);
   }
   if (when >= latest()) give_up(retry_error::reason::timed_out);
-  // Last: what is not used is not taken.
+  // Last, so that the budget is charged only for a retry that happens.
   if (policy_.budget != nullptr && !policy_.budget->try_retry()) {
     give_up(retry_error::reason::budget);
   }
   if (policy_.on_retry) {
-    call_back("on_retry", {}, policy_.on_retry, retry_event{attempts_, delay, error});
+    detail::call_back("on_retry", {}, policy_.on_retry, retry_event{attempts_, delay, error});
   }
   return policy_.clock != nullptr ? deadline::at(when, clock_) : deadline::at(when);
 }
 
-void retry_run::waited(status how) const {
-  if (how == status::stopped) give_up(retry_error::reason::stopped);
+void retry_run::waited(status ended) const {
+  if (ended == status::stopped) give_up(retry_error::reason::stopped);
 }
 
 void retry_run::wait(const std::exception_ptr& error) {
   const auto until = failed(error);
   event never;
-  waited(never.wait_within({until, limits_.stop}));
+  waited(never.wait({until, limits_.stop}));
 }
 
 void retry_run::give_up(retry_error::reason why) const {
@@ -189,8 +189,8 @@ either_stop::either_stop(std::stop_token a, std::stop_token b) {
   }
   const std::stop_source both;
   token_ = both.get_token();
-  first_.emplace(std::move(a), ask{both});
-  second_.emplace(std::move(b), ask{both});
+  first_.emplace(std::move(a), stopper{both});
+  second_.emplace(std::move(b), stopper{both});
 }
 
 }  // namespace detail

@@ -1,24 +1,23 @@
 #pragma once
 
-// Tries again what failed, after a while that grows, at random, and not for ever.
+// Repeats failed calls, after a random delay that grows, up to a limit.
 //
-// Use it around calls that fail now and then and may be made twice. Prefer `circuit_breaker`
-// against what keeps failing: best inside a retry, whose refusals then say how long to wait.
+// Use it around calls that fail occasionally and may be made twice. Prefer `circuit_breaker`
+// against persistent failures: best inside a retry, because its refusals contain a delay.
 //
-//   retry(policy, f, limits)                 on this thread: what f gives
-//   co_await async_retry(policy, f, limits)  in a task: f gives a value, a future or a task
+//   retry(policy, f, limits)                 on this thread: returns f's result
+//   co_await async_retry(policy, f, limits)  in a task: f returns a value, a future or a task
 //
-// Guarantees: an error that is to be retried (`retry_if`) is followed by a wait and another
-// attempt, until one of these: the attempts are used up; the next one would begin after
-// `elapsed_max`, counted from the first; the budget refuses it; it would begin at or after the
-// deadline; the stop_token asks. Then retry_error is thrown, with the last error, the number of
-// attempts and the reason. An error that is not to be retried is thrown as it is. A stop ends a
-// wait between attempts at once, and before the first attempt it wins: nothing is called. A
-// deadline that has passed still allows the first attempt. Whether a running attempt ends early is
-// up to f: a task hears the token of whoever awaits it.
-// When the error is a refused_error that knows how long the refusal lasts, the wait is at least
-// that long. An exception of `on_retry` is written to standard error, an exception of `retry_if`
-// goes to the caller (docs/concepts/errors.md).
+// Guarantees: a retryable error (`retry_if`) is followed by a wait and another attempt, until one
+// of these: the attempts are used up; the next one would begin after `elapsed_max`, counted from
+// the first; the budget refuses it; it would begin at or after the deadline; a stop is requested.
+// Then retry_error is thrown, with the last error, the number of attempts and the reason. Another
+// error is thrown as it is. A stop ends a wait between attempts at once, and before the first
+// attempt it wins: f is not called. A deadline that has passed still allows the first attempt.
+// Whether a running attempt ends early is up to f: a task has the awaiting task's token.
+// After a refused_error with a known duration, the wait is at least that long. An exception of
+// `on_retry` is written to standard error, an exception of `retry_if` goes to the caller
+// (docs/concepts/errors.md).
 // Where you resume: a task on its executor.
 // Cost: blocking, no allocation of its own; a task one for its frame.
 //
@@ -47,30 +46,30 @@
 
 namespace sluice {
 
-// How the wait d = first_delay * growth^n, at most delay_max, is spread. Clients that failed
-// together would otherwise come back together.
+// The random spread of the wait d = first_delay * growth^n, at most delay_max. Without it, clients
+// that failed together would retry together.
 enum class jitter : std::uint8_t {
   none,          // d
-  full,          // anything from 0 to d
-  equal,         // d/2, and anything from 0 to d/2
-  decorrelated,  // anything from first_delay to 3 times the last wait, at most delay_max
+  full,          // 0 to d
+  equal,         // d/2 to d
+  decorrelated,  // first_delay to 3 times the last wait, at most delay_max
 };
 
-// What on_retry hears before each wait.
+// The argument of on_retry, called before each wait.
 struct retry_event {
-  std::uint32_t attempts = 0;  // made so far
+  std::uint32_t attempts = 0;  // so far
   std::chrono::nanoseconds delay{};
   std::exception_ptr error;
 };
 
 struct retry_policy {
-  std::uint32_t attempts_max = 3;  // the first among them; 0: any number, within elapsed_max
+  std::uint32_t attempts_max = 3;  // including the first; 0: any number, within elapsed_max
   std::chrono::nanoseconds first_delay = std::chrono::milliseconds(100);
   double growth = 2;
   std::chrono::nanoseconds delay_max = std::chrono::seconds(10);
   sluice::jitter jitter = sluice::jitter::full;
-  std::chrono::nanoseconds elapsed_max{};  // zero: however long
-  // Empty: every error but future_error::cancelled.
+  std::chrono::nanoseconds elapsed_max{};  // zero: no limit
+  // Returns true for errors to retry. Empty: every error except future_error::cancelled.
   std::function<bool(const std::exception_ptr&)> retry_if{};
   std::function<void(const retry_event&)> on_retry{};
   retry_budget* budget = nullptr;       // null: none; outlives the calls
@@ -85,7 +84,7 @@ class retry_error : public std::runtime_error {
   retry_error(reason why, std::uint32_t attempts, std::exception_ptr last);
   reason why() const noexcept { return why_; }
   std::uint32_t attempts() const noexcept { return attempts_; }  // made
-  // What the last attempt threw; null when none was made.
+  // The exception of the last attempt; null without an attempt.
   const std::exception_ptr& last_error() const noexcept { return last_; }
 
  private:
@@ -96,14 +95,14 @@ class retry_error : public std::runtime_error {
 
 std::string_view to_string(retry_error::reason why) noexcept;
 
-// The waits of a policy, one after the other. Ends the program when the policy makes no sense.
+// The sequence of waits of a policy. An invalid policy is a broken contract.
 class retry_delays {
  public:
   explicit retry_delays(const retry_policy& policy);
   std::chrono::nanoseconds next();
 
  private:
-  double spread(double from, double to) noexcept;
+  double spread(double lower, double upper) noexcept;
 
   const double first_;
   const double growth_;
@@ -116,18 +115,18 @@ class retry_delays {
 
 namespace detail {
 
-// One retried call: decides after each failure.
+// The state of one retried call; decides after each failure.
 class retry_run {
  public:
   retry_run(const retry_policy& policy, wait_limits limits);
 
-  // Before the first attempt. Throws when it was asked to stop.
+  // Call before the first attempt. Throws if a stop was requested.
   void begin();
-  // After a failure: until when to wait. Throws what ends the call.
+  // Call after a failure. Returns the end of the wait, or throws the error that ends the call.
   deadline failed(const std::exception_ptr& error);
-  // After the wait. Throws when it ended early.
-  void waited(status how) const;
-  // `failed`, the wait on this thread, `waited`.
+  // Call after the wait. Throws if it was stopped.
+  void waited(status ended) const;
+  // Calls `failed`, waits on this thread, calls `waited`.
   void wait(const std::exception_ptr& error);
 
   const std::stop_token& stop() const noexcept { return limits_.stop; }
@@ -146,20 +145,20 @@ class retry_run {
   std::exception_ptr last_;
 };
 
-// A token that asks when one of two does; one of the two when the other never will.
+// A token that requests a stop when one of two does; the other one itself if one can never stop.
 class either_stop {
  public:
   either_stop(std::stop_token a, std::stop_token b);
   const std::stop_token& token() const noexcept { return token_; }
 
  private:
-  struct ask {
-    std::stop_source to;  // a share of its own: asking may end whoever owns this
-    void operator()() const noexcept { std::stop_source(to).request_stop(); }
+  struct stopper {
+    std::stop_source target;  // its own reference: the stop may destroy the owner of this object
+    void operator()() const noexcept { std::stop_source(target).request_stop(); }
   };
   std::stop_token token_;
-  std::optional<std::stop_callback<ask>> first_;
-  std::optional<std::stop_callback<ask>> second_;
+  std::optional<std::stop_callback<stopper>> first_;
+  std::optional<std::stop_callback<stopper>> second_;
 };
 
 template <class T, class F>
@@ -182,8 +181,8 @@ task<T> retry_task(retry_policy policy, F f, wait_limits limits) {
     }
     const auto until = run.failed(error);
     error = nullptr;
-    const status how = co_await sleep_until(until, run.stop());
-    run.waited(how);
+    const status ended = co_await sleep_until(until, run.stop());
+    run.waited(ended);
   }
 }
 
@@ -192,7 +191,7 @@ task<T> retry_task(retry_policy policy, F f, wait_limits limits) {
 template <class F>
 detail::call_result_t<F> retry(const retry_policy& policy, F&& f, wait_limits limits = {}) {
   static_assert(detail::call_traits_of<F>::kind == detail::call_kind::plain,
-                "a function that gives a future or a task is for async_retry");
+                "a function that returns a future or a task needs async_retry");
   detail::retry_run run(policy, std::move(limits));
   run.begin();
   for (;;) {

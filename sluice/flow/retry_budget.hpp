@@ -1,12 +1,12 @@
 #pragma once
 
-// Keeps retries from making an outage worse: all who share it may together retry only so large a
-// share of their calls.
+// Keeps retries from making an outage worse: the callers that share it may retry only a fixed
+// share of their calls in total.
 //
-// Use one for each thing that is called, shared by all its callers, in `retry_policy::budget`.
+// Use one for each called service, shared by all its callers, in `retry_policy::budget`.
 //
-// Guarantees: any thread may call anything. Never more than reserve + ratio * calls retries are
-// allowed, whatever fails. What was not used is saved up to `saved_max`. Nothing waits.
+// Guarantees: any thread may call anything. At most reserve + ratio * calls retries are
+// allowed. Unused retries are saved up to `saved_max`. Nothing waits.
 // Cost: lock-free; two words.
 //
 //     retry_budget shared({.ratio = 0.1});        // one retry for ten calls
@@ -19,8 +19,8 @@ namespace sluice {
 
 struct retry_budget_options {
   double ratio = 0.1;      // retries for one call, on average; 0 to 1000
-  double reserve = 10;     // retries there are at the start
-  double saved_max = 100;  // the most that can be saved up; at least 1, and the reserve
+  double reserve = 10;     // retries available at the start
+  double saved_max = 100;  // the maximum saved up; at least 1, and the reserve
 };
 
 class retry_budget {
@@ -31,16 +31,16 @@ class retry_budget {
   retry_budget(const retry_budget&) = delete;
   retry_budget& operator=(const retry_budget&) = delete;
 
-  // A call is made for the first time.
+  // Records the first attempt of a call.
   void call() noexcept;
-  // May it be retried?
+  // Returns true if a retry is allowed, and charges it.
   [[nodiscard]] bool try_retry() noexcept;
 
   double left() const noexcept;
   std::uint64_t refused() const noexcept { return refused_.load(relaxed); }
 
  private:
-  const std::int64_t per_call_;  // in millionths, as is all that follows
+  const std::int64_t per_call_;  // in millionths, as the members below
   const std::int64_t most_;
   // relaxed throughout: a count that orders nothing else.
   atomic<std::int64_t> left_;

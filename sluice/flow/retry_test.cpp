@@ -21,7 +21,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// How a task ended that runs by itself, resumed by whatever ends its waits.
+// The end of a detached task, which is resumed by the party that ends its waits.
 template <class T>
 struct outcome_of {
   std::optional<T> value;
@@ -38,11 +38,11 @@ struct outcome_of {
   }
 };
 template <class T>
-detached follow(task<T> t, outcome_of<T>& to) {
+detached follow(task<T> t, outcome_of<T>& outcome) {
   try {
-    to.value = co_await std::move(t);
+    outcome.value = co_await std::move(t);
   } catch (...) {
-    to.error = std::current_exception();
+    outcome.error = std::current_exception();
   }
 }
 
@@ -57,7 +57,7 @@ class retry_test : public ::testing::Test {
     if (!p.seed) p.seed = 1;
     return p;
   }
-  // Fails so often, then gives its number; notes when it was called.
+  // Fails a number of times, then returns its number; records the times of the calls.
   auto fails(int times) {
     return [this, times] {
       called.push_back(clock.now() - start);
@@ -96,7 +96,7 @@ TEST_F(retry_test, GivesUpAfterTheLastAttemptAndCarriesItsError) {
   EXPECT_THROW(std::rethrow_exception(error->last_error()), flaky);
 }
 
-TEST_F(retry_test, AnErrorThatIsNotRetriedIsThrownAsItIs) {
+TEST_F(retry_test, AnErrorThatIsNotRetriedIsThrownUnchanged) {
   const auto only_flaky = [](const std::exception_ptr& error) {
     try {
       std::rethrow_exception(error);
@@ -121,7 +121,7 @@ TEST_F(retry_test, AnErrorThatIsNotRetriedIsThrownAsItIs) {
                        throw future_error(future_error::cancelled);
                      }),
                future_error);
-  EXPECT_EQ(calls, 1) << "who was cancelled does not try again";
+  EXPECT_EQ(calls, 1) << "a cancelled call is not retried";
 }
 
 TEST_F(retry_test, NoAttemptBeginsAfterTheTimeAllowed) {
@@ -202,7 +202,7 @@ TEST_F(retry_test, AStopEndsTheWaitOfAThread) {
   EXPECT_EQ(error->why(), retry_error::reason::stopped);
 }
 
-TEST_F(retry_test, AStopThatCameFirstCallsNothing) {
+TEST_F(retry_test, AnEarlierStopCallsNothing) {
   std::stop_source source;
   source.request_stop();
   try {
@@ -275,19 +275,19 @@ TEST_F(retry_test, WrapsFuturesAndTasks) {
   EXPECT_EQ(from_future.value, 8);
 }
 
-TEST_F(retry_test, TellsOfEachRetryBeforeItWaits) {
-  std::vector<std::uint32_t> told;
+TEST_F(retry_test, ReportsEachRetryBeforeItsWait) {
+  std::vector<std::uint32_t> reported;
   auto p = policy({.first_delay = 1s, .jitter = jitter::none});
   p.on_retry = [&](const retry_event& e) {
-    told.push_back(e.attempts);
+    reported.push_back(e.attempts);
     EXPECT_EQ(e.delay, e.attempts == 1 ? 1s : 2s);
     EXPECT_THROW(std::rethrow_exception(e.error), flaky);
   };
   outcome_of<int> got;
   follow(async_retry(p, fails(2)), got);
-  EXPECT_EQ(told, (std::vector<std::uint32_t>{1}));
+  EXPECT_EQ(reported, (std::vector<std::uint32_t>{1}));
   clock.advance(1h);
-  EXPECT_EQ(told, (std::vector<std::uint32_t>{1, 2}));
+  EXPECT_EQ(reported, (std::vector<std::uint32_t>{1, 2}));
 }
 
 TEST_F(retry_test, AnExceptionOfOnRetryIsReportedAndChangesNothing) {
@@ -311,7 +311,7 @@ TEST_F(retry_test, WaitsAtLeastAsLongAsACircuitStaysOpen) {
   clock.advance(1h);
   EXPECT_EQ(got.value, 2);
   EXPECT_EQ(called, (std::vector<std::chrono::nanoseconds>{0ms, 5s}))
-      << "the second attempt was refused, and knew for how long";
+      << "the second attempt was refused with a known duration";
 }
 
 // ---- delays
@@ -407,7 +407,7 @@ TEST_F(retry_test, ABudgetKeepsRetriesToAShareOfCalls) {
   EXPECT_EQ(budget.refused(), static_cast<std::uint64_t>(refused));
 }
 
-TEST(retry_budget_test, SavesUpOnlySoMuch) {
+TEST(retry_budget_test, SavesUpToItsMaximum) {
   retry_budget budget({.ratio = 0.5, .reserve = 0, .saved_max = 3});
   EXPECT_FALSE(budget.try_retry());
   for (int i = 0; i < 100; ++i) budget.call();
@@ -437,7 +437,7 @@ TEST(retry_budget_test, ThreadsTogetherNeverExceedIt) {
   EXPECT_EQ(retries, 8 + 4 * each / 4);
 }
 
-TEST(retry_DeathTest, PoliciesThatMakeNoSenseAreABrokenContract) {
+TEST(retry_DeathTest, InvalidPoliciesAreABrokenContract) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto f = [] {};
   EXPECT_DEATH(retry({.attempts_max = 0}, f), "a limit: attempts_max or elapsed_max");

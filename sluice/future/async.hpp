@@ -1,13 +1,13 @@
 #pragma once
 
-// Runs a function on an executor and gives a future of what it returns.
+// Runs a function on an executor and returns a future of its result.
 //
-// Guarantees: waits for room as `submit` does; `async_within` for as long as the limits allow;
-// `try_async` not at all. Functions that are attached to the future run on the same executor,
-// unless `via` names another. If f takes a std::stop_token it gets one that `cancel` requests;
-// cancelled before it began, f is not called, and the future ends with future_error::cancelled. f
-// may return a future: then the result is what that one ends with.
-// When the executor does not run it:
+// Guarantees: waits for capacity as `submit` does, without limits or within `limits`; `try_async`
+// does not wait. Functions attached to the future run on the same executor, unless `via` names
+// another. If f takes a std::stop_token, it gets a token that `cancel` requests. If it is cancelled
+// before it begins, f is not called, and the future ends with future_error::cancelled. If f returns
+// a future, the result is that of the returned future.
+// If the executor does not run the function:
 //   refused (full, closed, timed out, stopped)   future_error::rejected; try_async: the status
 //   dropped by its policy, or destroyed unrun    future_error::broken_promise
 // An exception of a function whose future was dropped is reported to the executor's `on_error`
@@ -33,25 +33,26 @@ namespace sluice {
 template <class F>
 using async_result_t = detail::future_value_t<detail::token_call_t<std::decay_t<F>>>;
 
+// The limits are those of the wait for capacity.
 template <class F>
-future<async_result_t<F>> async_within(start_on where, const wait_limits& limits, F&& f) {
+future<async_result_t<F>> async(start_on where, const wait_limits& limits, F&& f) {
   detail::async_start<std::decay_t<F>> start(where, std::forward<F>(f));
-  start.answered(where.on.submit_within(start.function, limits));
+  start.answered(where.on.submit(std::move(start.function), limits));
   return std::move(start.result);
 }
 
 template <class F>
 future<async_result_t<F>> async(start_on where, F&& f) {
-  return async_within(where, {}, std::forward<F>(f));
+  return async(where, wait_limits(), std::forward<F>(f));
 }
 
-// The status says why it was refused: full or closed. Then f is gone.
+// Returns full or closed if the executor refuses the function, which is then destroyed.
 template <class F>
 outcome<future<async_result_t<F>>> try_async(start_on where, F&& f) {
   detail::async_start<std::decay_t<F>> start(where, std::forward<F>(f));
-  const status how = where.on.try_submit_ref(start.function);
-  start.answered(how);
-  if (!how && how != status::dropped) return how;
+  const status submitted = where.on.try_submit(std::move(start.function));
+  start.answered(submitted);
+  if (!submitted && submitted != status::dropped) return submitted;
   return std::move(start.result);
 }
 

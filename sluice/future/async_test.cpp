@@ -32,7 +32,7 @@ class async_test : public leak_checked {
   static int answer() { return 42; }
 };
 
-TEST_F(async_test, RunsOnTheExecutorAndSoDoesWhatIsAttached) {
+TEST_F(async_test, RunsOnTheExecutorAndSoDoAttachedFunctions) {
   manual_executor later;
   auto f = async(later, [keep = tracked()] {
              return executor::current();
@@ -59,7 +59,7 @@ TEST_F(async_test, TakesFunctionsOfAllKinds) {
   EXPECT_EQ(async(here, kept).get(), 5) << "an lvalue is copied";
 }
 
-TEST_F(async_test, WhatItThrowsIsTheResultAndNotTheExecutorsError) {
+TEST_F(async_test, AnExceptionIsTheResultAndNotTheExecutorsError) {
   manual_executor later({.on_error = [](std::exception_ptr) { ADD_FAILURE(); }});
   auto f = async(later, []() -> int { throw std::runtime_error("mine"); });
   later.run_all();
@@ -112,7 +112,7 @@ TEST_F(async_test, CancelledBeforeItBeganItIsNotCalled) {
   bool called = false;
   auto f = async(later, [&called, keep = tracked()] { called = true; });
   f.cancel();
-  EXPECT_FALSE(f.is_ready()) << "it still stands in the executor's queue";
+  EXPECT_FALSE(f.is_ready()) << "it is still in the executor's queue";
   later.run_all();
   EXPECT_FALSE(called);
   EXPECT_EQ(why(f), future_error::cancelled);
@@ -153,7 +153,7 @@ TEST_F(async_test, DroppedByThePolicyItIsABrokenPromise) {
   EXPECT_EQ(stays.get(), 2);
 }
 
-TEST_F(async_test, AnExecutorThatEndsBreaksThePromiseOfWhatItHasNotRun) {
+TEST_F(async_test, AnExecutorThatEndsBreaksThePromisesOfUnrunFunctions) {
   future<int> f;
   {
     manual_executor later;
@@ -162,7 +162,7 @@ TEST_F(async_test, AnExecutorThatEndsBreaksThePromiseOfWhatItHasNotRun) {
   EXPECT_EQ(why(f), future_error::broken_promise);
 }
 
-TEST_F(async_test, WaitsForRoomAsSubmitDoes) {
+TEST_F(async_test, WaitsForCapacityAsSubmitDoes) {
   manual_executor later({.capacity = 1, .overflow = overflow::block});
   auto first = async(later, [] { return 1; });
   std::jthread frees([&] {
@@ -176,20 +176,20 @@ TEST_F(async_test, WaitsForRoomAsSubmitDoes) {
   EXPECT_EQ(second.get(), 2);
 }
 
-TEST_F(async_test, WithinLimitsItIsRejectedWhenThereIsNoRoomInTime) {
+TEST_F(async_test, WithLimitsItIsRejectedWithoutCapacityInTime) {
   manual_executor later({.capacity = 1, .overflow = overflow::block});
   auto first = async(later, [] { return 1; });
-  auto late = async_within(later, deadline::after(1ms), [] { return 2; });
+  auto late = async(later, deadline::after(1ms), [] { return 2; });
   EXPECT_EQ(why(late), future_error::rejected);
   std::stop_source stop;
   stop.request_stop();
-  auto stopped = async_within(later, stop.get_token(), [] { return 3; });
+  auto stopped = async(later, stop.get_token(), [] { return 3; });
   EXPECT_EQ(why(stopped), future_error::rejected);
   later.run_all();
   EXPECT_EQ(first.get(), 1);
 }
 
-TEST_F(async_test, TryAsyncNeverWaitsAndTellsTheStatus) {
+TEST_F(async_test, TryAsyncNeverWaitsAndReturnsTheStatus) {
   manual_executor later({.capacity = 1, .overflow = overflow::block});
   auto first = try_async(later, [] { return 1; });
   ASSERT_TRUE(first.has_value());

@@ -159,7 +159,7 @@ TEST_F(executor_end_DeathTest, ATaskThatIsLeftOnTheThreadOfASyncWaitIsNamed) {
       "sluice::sync_wait \"sync_wait\": .*found 1 spawned task ");
 }
 
-// ---- the orders that are right
+// ---- correct orders
 
 TEST(executor_end_test, FuturesMayOutliveTheirPoolOnceTheyAreReady) {
   future<int> spawned;
@@ -212,7 +212,7 @@ TEST(executor_end_test, AJoinedScopeMayOutliveItsPool) {
   }
 }
 
-// A task gives its executor back before its end is visible.
+// A task stops using its executor before its end is visible.
 TEST(executor_end_test, APoolMayEndAsSoonAsTheResultIsThere) {
   for (int round = 0; round < 200; ++round) {
     std::vector<future<int>> results;

@@ -1,19 +1,19 @@
 #pragma once
 
-// Turns an API that calls back into one that returns a future.
+// Adapts a callback API to return a future.
 //
-// `from_callback<T>(start)` calls `start(done)`; `done` is a `completion<T>`, to be handed to the
-// API as its callback. It is called with
-//   (value...)              what T is made from; nothing for void
-//   (error, value...)       error first: a std::error_code (or what converts to one) or a
-//                           std::exception_ptr; a set one fails the future, with std::system_error
-//                           or the exception itself, and the value is not looked at
+// `from_callback<T>(start)` calls `start(done)`; `done` is a `completion<T>`, to be passed to the
+// API as its callback. The API calls it with
+//   (value...)              the arguments to construct T; none for void
+//   (error, value...)       error first: a std::error_code (or a type that converts to it) or a
+//                           std::exception_ptr; a set error fails the future, with
+//                           std::system_error or the exception itself, and the value is ignored
 //   (std::exception_ptr)    fails the future
 //
-// Guarantees: a completion is copyable, so that it fits into a std::function; all copies are the
-// same callback, and any thread may call any of them. The first call counts, later ones are
-// ignored. When the last copy is destroyed uncalled, the future ends with
-// future_error::broken_promise. What `start` throws is the result, if there is none yet.
+// Guarantees: a completion is copyable, so it fits into a std::function; all copies are the same
+// callback, and any thread may call any of them. The first call counts, later ones are ignored.
+// When the last copy is destroyed uncalled, the future ends with future_error::broken_promise. An
+// exception of `start` is the result, if none is set yet.
 // `done.stop_token()` is requested when the future is cancelled.
 // Cost: two allocations.
 //
@@ -41,7 +41,7 @@ concept callback_error = std::convertible_to<E, std::exception_ptr> ||
                          (std::convertible_to<E, std::error_code> &&
                           !std::is_arithmetic_v<std::remove_cvref_t<E>>);
 
-// Null when it stands for success.
+// Returns null for success.
 inline std::exception_ptr to_exception(std::exception_ptr error) noexcept { return error; }
 inline std::exception_ptr to_exception(std::error_code code) {
   return code ? std::make_exception_ptr(std::system_error(code)) : nullptr;
@@ -70,13 +70,13 @@ class completion {
       succeed(std::forward<Args>(args)...);
     }
   }
-  // The value alone.
+  // Only a value.
   template <class... Args>
     requires detail::makes_value<T, Args...>
   void operator()(Args&&... args) const {
     succeed(std::forward<Args>(args)...);
   }
-  // The error alone.
+  // Only an error.
   void operator()(std::exception_ptr error) const
     requires(!std::is_void_v<T> && !detail::makes_value<T, std::exception_ptr>)
   {

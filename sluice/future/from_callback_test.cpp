@@ -17,7 +17,7 @@ namespace {
 
 class from_callback_test : public leak_checked {
  protected:
-  // An API of the usual kind: keeps the callback and calls it some time.
+  // A typical API: keeps the callback and calls it later.
   void start(std::function<void(int)> done) { on_value = std::move(done); }
   void start_error_first(std::function<void(std::error_code, std::string)> done) {
     on_result = std::move(done);
@@ -43,7 +43,7 @@ TEST_F(from_callback_test, ACallbackMayBeCalledBeforeTheStartReturns) {
             4);
 }
 
-TEST_F(from_callback_test, AnErrorThatComesFirstFailsItWhenItIsSet) {
+TEST_F(from_callback_test, ASetErrorArgumentFailsTheFuture) {
   const auto fetch = [&] {
     return from_callback<std::string>([&](auto done) { start_error_first(done); });
   };
@@ -100,10 +100,10 @@ TEST_F(from_callback_test, TheFirstOfSeveralCallsCounts) {
   auto g = from_callback<int>([&](auto done) { start(done); });
   on_value(1);
   EXPECT_EQ(g.get(), 1);
-  on_value(2);  // long after: nobody is there
+  on_value(2);  // much later: the future is gone
 }
 
-TEST_F(from_callback_test, WhatTheStartThrowsIsTheResultIfThereIsNone) {
+TEST_F(from_callback_test, AnExceptionOfTheStartIsTheResultIfNoneIsSet) {
   auto f = from_callback<int>([](auto) { throw std::runtime_error("start"); });
   EXPECT_THROW(f.get(), std::runtime_error);
   auto g = from_callback<int>([](auto done) {

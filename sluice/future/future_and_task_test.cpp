@@ -1,4 +1,4 @@
-// Futures and tasks in one program: their headers go together, and each awaits the other.
+// Futures and tasks in one program: their headers are compatible, and each awaits the other.
 #include <gtest/gtest.h>
 
 #include <stop_token>
@@ -57,7 +57,7 @@ TEST_F(future_and_task_test, AStoppedTaskCancelsTheFutureItAwaits) {
   later.run_all();
   EXPECT_FALSE(asked.stop_requested());
   f.cancel();
-  later.run_all();  // the task is resumed on its executor, and gives up there
+  later.run_all();  // the task resumes on its executor and ends there
   EXPECT_TRUE(asked.stop_requested());
   EXPECT_EQ(f.get(), "cancelled");
 }

@@ -48,7 +48,7 @@ TEST_F(future_cancel_test, ReachesTheProducerThroughEveryKindOfStage) {
   EXPECT_EQ(f.get(), 1) << "recovered, as any other error";
 }
 
-TEST_F(future_cancel_test, OfAnAndThenGoesToWhomeverItWaitsFor) {
+TEST_F(future_cancel_test, OfAnAndThenReachesTheFutureItWaitsFor) {
   promise<int> first;
   promise<int> second;
   const auto first_asked = first.stop_token();
@@ -58,7 +58,7 @@ TEST_F(future_cancel_test, OfAnAndThenGoesToWhomeverItWaitsFor) {
   });
   first.set_value(1);
   f.cancel();
-  EXPECT_FALSE(first_asked.stop_requested()) << "that one has done its work";
+  EXPECT_FALSE(first_asked.stop_requested()) << "that producer has finished";
   EXPECT_TRUE(second_asked.stop_requested());
   second.set_value(2);
   EXPECT_EQ(f.get(), 2);
@@ -85,7 +85,7 @@ TEST_F(future_cancel_test, AfterTheEndDoesNothing) {
   const auto asked = p.stop_token();
   p.set_value(1);
   f.cancel();
-  EXPECT_TRUE(asked.stop_requested()) << "whoever still has the token may see it";
+  EXPECT_TRUE(asked.stop_requested()) << "a party that still has the token may see it";
   EXPECT_EQ(f.get(), 1);
 }
 
@@ -147,7 +147,7 @@ TEST_F(future_cancel_test, AnErrorInTimeGoesThrough) {
 TEST_F(future_cancel_test, ATimeoutOfAReadyFutureOrOfForeverArmsNothing) {
   manual_clock clock;
   auto ready = make_ready_future(1).with_timeout(-1s, clock);
-  EXPECT_EQ(ready.get(), 1) << "what is there is there, even when time is up";
+  EXPECT_EQ(ready.get(), 1) << "a set result stays, even after the timeout";
   promise<int> p;
   auto forever = p.get_future().with_timeout(std::chrono::hours::max(), clock);
   EXPECT_EQ(clock.pending(), 0U);
@@ -213,7 +213,7 @@ TEST_F(future_cancel_test, AValueBeforeTheStopStays) {
   EXPECT_EQ(f.get().value, 1);
 }
 
-TEST_F(future_cancel_test, AStopOfAReadyFutureOrOneThatNeverComesChangesNothing) {
+TEST_F(future_cancel_test, AStopOfAReadyFutureOrAnEmptyTokenChangesNothing) {
   std::stop_source stop;
   stop.request_stop();
   EXPECT_EQ(make_ready_future(1).with_stop(stop.get_token()).get(), 1);
@@ -223,7 +223,7 @@ TEST_F(future_cancel_test, AStopOfAReadyFutureOrOneThatNeverComesChangesNothing)
   EXPECT_EQ(f.get(), 2);
 }
 
-TEST_F(future_cancel_test, AStopThatHasComeEndsAtOnce) {
+TEST_F(future_cancel_test, AnEarlierStopEndsItAtOnce) {
   std::stop_source stop;
   stop.request_stop();
   promise<tracked> p;
@@ -234,7 +234,7 @@ TEST_F(future_cancel_test, AStopThatHasComeEndsAtOnce) {
   EXPECT_THROW(f.get(), future_error);
 }
 
-TEST_F(future_cancel_test, AProducerThatAnswersTheStopComesTooLate) {
+TEST_F(future_cancel_test, AProducerThatAnswersTheStopIsTooLate) {
   std::stop_source stop;
   promise<tracked> p;
   const std::stop_callback answers(p.stop_token(), [&] { p.set_value(1); });
@@ -243,7 +243,7 @@ TEST_F(future_cancel_test, AProducerThatAnswersTheStopComesTooLate) {
   EXPECT_THROW(f.get(), future_error);
 }
 
-TEST_F(future_cancel_test, AStoppedFutureThatNobodyWantsIsFreed) {
+TEST_F(future_cancel_test, AStoppedFutureThatWasDroppedIsFreed) {
   std::stop_source stop;
   promise<tracked> p;
   { auto dropped = p.get_future().with_stop(stop.get_token()); }

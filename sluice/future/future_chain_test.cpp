@@ -31,7 +31,7 @@ struct disk_error : io_error {
 
 class future_chain_test : public leak_checked {};
 
-TEST_F(future_chain_test, ThenRunsWhenTheValueComesOrAtOnce) {
+TEST_F(future_chain_test, ThenRunsWhenTheValueIsSetOrAtOnce) {
   promise<tracked> p;
   bool ran = false;
   auto f = p.get_future().then([&, keep = tracked()](tracked t) {
@@ -41,7 +41,7 @@ TEST_F(future_chain_test, ThenRunsWhenTheValueComesOrAtOnce) {
   EXPECT_FALSE(ran);
   p.set_value(1);
   EXPECT_TRUE(ran) << "on the thread that completes it";
-  EXPECT_EQ(tracked::alive(), 0) << "the function and its argument end when it has run";
+  EXPECT_EQ(tracked::alive(), 0) << "the function and its argument are destroyed after it has run";
   EXPECT_EQ(f.get(), "1");
   EXPECT_EQ(make_ready_future(1).then([](int n) { return n + 1; }).get(), 2);
 }
@@ -66,7 +66,7 @@ TEST_F(future_chain_test, ThenTakesFunctionsOfTheValueOrOfNothing) {
   EXPECT_EQ(calls, 5);
 }
 
-TEST_F(future_chain_test, AnErrorGoesPastThenAndEndsWhatItsFunctionHolds) {
+TEST_F(future_chain_test, AnErrorSkipsThenAndDestroysItsFunction) {
   promise<int> p;
   auto f = p.get_future().then([keep = tracked()](int n) { return n; }).then([](int n) {
     ADD_FAILURE() << "not for errors";
@@ -77,7 +77,7 @@ TEST_F(future_chain_test, AnErrorGoesPastThenAndEndsWhatItsFunctionHolds) {
   EXPECT_THROW(f.get(), io_error);
 }
 
-TEST_F(future_chain_test, WhatAFunctionThrowsIsTheResult) {
+TEST_F(future_chain_test, AnExceptionOfAFunctionIsTheResult) {
   auto f = make_ready_future(1).then([](int) -> int { throw io_error("thrown"); });
   EXPECT_THROW(f.get(), io_error);
 }
@@ -120,22 +120,22 @@ TEST_F(future_chain_test, AMoveThatThrowsOnTheWayIsTheResult) {
   EXPECT_THROW(f.get(), std::runtime_error);
 }
 
-TEST_F(future_chain_test, RecoverReplacesAnErrorAndLetsAValuePass) {
+TEST_F(future_chain_test, RecoverReplacesAnErrorAndPassesAValue) {
   EXPECT_EQ(make_failed_future<int>(io_error("x")).recover([] { return 1; }).get(), 1);
   EXPECT_EQ(make_ready_future(2).recover([] { return 1; }).get(), 2);
-  std::string said;
+  std::string message;
   EXPECT_EQ(make_failed_future<int>(io_error("why"))
                 .recover([&](std::exception_ptr e) {
                   try {
                     std::rethrow_exception(e);
                   } catch (const std::exception& why) {
-                    said = why.what();
+                    message = why.what();
                   }
                   return 3;
                 })
                 .get(),
             3);
-  EXPECT_EQ(said, "why");
+  EXPECT_EQ(message, "why");
   int calls = 0;
   make_failed_future<void>(io_error("x")).recover([&] { ++calls; }).get();
   EXPECT_EQ(calls, 1);
@@ -149,7 +149,7 @@ TEST_F(future_chain_test, RecoverMayNameTheExceptionItIsFor) {
         .get();
   };
   EXPECT_EQ(recover(io_error("x")), 1);
-  EXPECT_EQ(recover(disk_error("x")), 1) << "also what derives from it";
+  EXPECT_EQ(recover(disk_error("x")), 1) << "also derived exceptions";
   EXPECT_EQ(recover(std::logic_error("l")), 2);
   EXPECT_THROW(recover(std::runtime_error("x")), std::runtime_error);
   int (*const plain)(const io_error&) = [](const io_error&) { return 4; };
@@ -196,7 +196,7 @@ TEST_F(future_chain_test, FinallyRunsInAnyCaseAndKeepsTheResult) {
   EXPECT_THROW(
       make_failed_future<int>(io_error("x")).finally([] { throw std::logic_error("f"); }).get(),
       std::logic_error)
-      << "what finally throws takes the place of the error";
+      << "an exception of finally replaces the error";
 }
 
 TEST_F(future_chain_test, CombineCallsAFunctionOfBoth) {
@@ -229,7 +229,7 @@ TEST_F(future_chain_test, CombineFailsAtOnceAndCancelsTheOther) {
   EXPECT_THROW(f.get(), io_error);
 }
 
-TEST_F(future_chain_test, ViaSaysWhereFunctionsRun) {
+TEST_F(future_chain_test, FunctionsRunOnTheExecutorOfVia) {
   manual_executor one({.name = "one"});
   manual_executor two({.name = "two"});
   std::vector<std::string> ran;
@@ -272,12 +272,12 @@ TEST_F(future_chain_test, AFunctionOfAndThenRunsOnTheExecutorAndItsInnerFutureNe
                });
   later.run_all();
   inner.set_value(1);
-  EXPECT_FALSE(f.is_ready()) << "the executor of the chain is kept";
+  EXPECT_FALSE(f.is_ready()) << "the chain keeps its executor";
   later.run_all();
   EXPECT_EQ(f.get(), 1);
 }
 
-// A chain needs no stack, however it was built and however it is run.
+// A chain needs no stack, in every order of building and running.
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer)
 #define SLUICE_TEST_MILLION 50'000  // it would take a minute
@@ -331,7 +331,7 @@ TEST_F(future_chain_test, AMillionCombinationsInARowNeedNoStack) {
   for (int i = 0; i < million; ++i) {
     sum = std::move(sum).combine(make_ready_future(1), std::plus<>());
   }
-  auto outer = make_ready_future().and_then([&] { return std::move(sum); });  // looks for a cycle
+  auto outer = make_ready_future().and_then([&] { return std::move(sum); });  // checks for a cycle
   outer.cancel();
   EXPECT_TRUE(asked.stop_requested());
   p.set_value(0);
@@ -377,7 +377,7 @@ TEST_F(future_chain_test, ALoopOfFuturesThatAreReadyNeedsNoStack) {
   EXPECT_EQ(count_down(million, nullptr).get(), 0);
 }
 
-// The same, where each round waits for the test to let it go on.
+// The same, where each round waits for the test to continue.
 class stepped_loop {
  public:
   explicit stepped_loop(future<int> last) : last_(std::move(last)) {}
@@ -426,16 +426,16 @@ TEST_F(future_chain_test, ALoopOfFuturesCanBeCancelledInAnyRound) {
       EXPECT_FALSE(asked.stop_requested()) << "it is not waited for yet";
       loop.next_round();
     }
-    EXPECT_TRUE(asked.stop_requested()) << "a cancel that came before is not forgotten";
+    EXPECT_TRUE(asked.stop_requested()) << "an earlier cancel is passed on";
     last.set_value(1);
     EXPECT_EQ(f.get(), 1);
   }
 }
 
-// Cycles: found when they are closed.
+// Cycles are detected when they are closed.
 class future_cycle_test : public leak_checked {
  protected:
-  // Notes how it ended, and holds something that must not leak.
+  // Records its result, and holds an object that must not leak.
   auto note() {
     return [this, keep = tracked()](settled<int> s) {
       const auto* const e = s.error_as<future_error>();
@@ -464,7 +464,7 @@ TEST_F(future_cycle_test, AFutureThatIsReturnedToItselfIsFreed) {
   close_one();
   const auto before = ::mallinfo2().uordblks;
   for (int i = 0; i < 10'000; ++i) close_one();
-  // Nobody is left to see its error; one that waited for itself would stay, with 90 bytes or more.
+  // No consumer sees its error; a future that waited for itself would leak 90 bytes or more.
   EXPECT_LT(::mallinfo2().uordblks, before + 100'000);
 }
 

@@ -1,7 +1,6 @@
 #pragma once
 
-// Why a future has no value, when the reason is not an exception of the user's: what `get` throws
-// and `recover` sees.
+// The errors of futures that are not exceptions of the user: thrown by `get`, passed to `recover`.
 //
 //     try { use(f.get()); }
 //     catch (const future_error& e) { if (e.why() == future_error::cancelled) return; throw; }
@@ -14,15 +13,15 @@ namespace sluice {
 class future_error : public std::runtime_error {
  public:
   enum reason : std::uint8_t {
-    broken_promise,  // its promise was destroyed, or its function dropped, without a result
-    cancelled,       // somebody asked it to stop, and it did
-    timed_out,       // with_timeout: the time was over first
-    rejected,        // the executor did not take its function
+    broken_promise,  // the promise was destroyed, or the function dropped, without a result
+    cancelled,       // ended because its stop_token was requested
+    timed_out,       // with_timeout: the time ended first
+    rejected,        // the executor refused the function
     cycle,           // it would have had to wait for itself
   };
 
   explicit future_error(reason why);
-  // With what is known besides, as in "the executor was closed".
+  // With a detail, such as "the executor was closed".
   future_error(reason why, const char* detail);
   reason why() const noexcept { return why_; }
 

@@ -24,7 +24,7 @@
 namespace sluice::testing::future_executors_test {
 namespace {
 
-// An executor, with whatever has to run for it.
+// An executor, with the thread that runs it if it needs one.
 struct on_inline {
   inline_executor on;
 };
@@ -96,12 +96,12 @@ TYPED_TEST(future_executors, AThousandFunctionsAreGathered) {
   EXPECT_EQ(sum.get(), 499'500);
 }
 
-TYPED_TEST(future_executors, ErrorsComeBackToWhoAsks) {
+TYPED_TEST(future_executors, ErrorsReturnToTheCaller) {
   auto f = async(this->there, []() -> int { throw std::runtime_error("there"); });
   EXPECT_THROW(f.get(), std::runtime_error);
 }
 
-TEST(future_thread_pool_test, WhatStopHandsBackCanStillBeRunOrBreaksItsPromise) {
+TEST(future_thread_pool_test, SubmissionsReturnedByStopCanRunOrBreakTheirPromise) {
   event begun;
   event go_on;
   thread_pool pool({.core = 1});

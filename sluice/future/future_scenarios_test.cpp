@@ -1,6 +1,6 @@
-// The promises that the JSR-166 tests of CompletableFuture hold Java to, in this library's words.
-// Where the two differ, the test says so: a future here has one consumer and cannot be completed
-// by it, and an error is passed on as it is, without a wrapper.
+// The guarantees tested by the JSR-166 tests of CompletableFuture, for futures of this library.
+// Differences are noted in the tests: a future here has one consumer and cannot be completed by it,
+// and an error is passed on without a wrapper.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -47,12 +47,12 @@ std::string name_of(const ::testing::TestParamInfo<setting>& info) {
 class future_scenarios : public ::testing::TestWithParam<setting> {
  protected:
   ~future_scenarios() override {
-    // The executor ends first, then what was left behind is counted.
+    // The executor ends first, then the remaining objects are counted.
     EXPECT_EQ(later.pending(), 0U);
     EXPECT_EQ(tracked::alive(), 0);
   }
 
-  // A source that ends with what `complete` sets; `attach` gets its future and returns another.
+  // `complete` sets the result of a source; `attach` takes its future and returns another.
   template <class Complete, class Attach>
   auto run(Complete complete, Attach attach) {
     promise<int> source;
@@ -113,7 +113,7 @@ TEST_P(future_scenarios, AFunctionOfTheValueIsNotCalledForAnError) {
     return std::move(s).then([&, keep = tracked()](int) { ++calls; });
   });
   EXPECT_EQ(calls, 0);
-  EXPECT_EQ(error_of(std::move(f)), "source") << "as it is, in no wrapper";
+  EXPECT_EQ(error_of(std::move(f)), "source") << "without a wrapper";
 }
 
 TEST_P(future_scenarios, AFunctionThatThrowsFailsItsFuture) {
@@ -143,7 +143,7 @@ TEST_P(future_scenarios, AnErrorHandlerThatThrowsReplacesTheError) {
   EXPECT_EQ(error_of(std::move(f)), "handler");
 }
 
-TEST_P(future_scenarios, AnErrorHandlerMayGoOnWithAnotherStage) {
+TEST_P(future_scenarios, AnErrorHandlerMayContinueWithAnotherStage) {
   auto f = run(give_error, [](future<int> s) {
     return std::move(s).recover([] { return make_ready_future(5); });
   });
@@ -164,7 +164,7 @@ TEST_P(future_scenarios, AnActionInAnyCaseKeepsTheResultItSaw) {
 }
 
 TEST_P(future_scenarios, AnActionInAnyCaseThatThrowsAlwaysReplacesTheResult) {
-  // CompletableFuture.whenComplete keeps the first of two errors; here the last one is told.
+  // CompletableFuture.whenComplete keeps the first of two errors; here the last one counts.
   const auto action = [] { throw app_error("action"); };
   EXPECT_EQ(error_of(run(give_one, [&](future<int> s) { return std::move(s).finally(action); })),
             "action");
@@ -258,7 +258,7 @@ TEST_P(future_scenarios, TheFirstOfTwoIsTaken) {
   EXPECT_EQ(g.get().index, 1U) << "an error is an end, too";
 }
 
-TEST_P(future_scenarios, AnErrorPassesAlongAChainUntilSomebodyTakesIt) {
+TEST_P(future_scenarios, AnErrorPassesAlongAChainUntilItIsHandled) {
   int skipped = 0;
   auto f = run(give_error, [&](future<int> s) {
     return std::move(s).then([&](int n) { return n + ++skipped; })
@@ -272,7 +272,7 @@ TEST_P(future_scenarios, AnErrorPassesAlongAChainUntilSomebodyTakesIt) {
 
 class future_scenarios_test : public leak_checked {};
 
-TEST_F(future_scenarios_test, WhatIsCompleteCannotBeCompletedAgain) {
+TEST_F(future_scenarios_test, ACompleteFutureCannotBeCompletedAgain) {
   promise<int> p;
   auto f = p.get_future();
   EXPECT_TRUE(p.try_set_value(1));
@@ -282,7 +282,7 @@ TEST_F(future_scenarios_test, WhatIsCompleteCannotBeCompletedAgain) {
 }
 
 TEST_F(future_scenarios_test, ACancelIsARequestAndTheProducerAnswersIt) {
-  // CompletableFuture.cancel completes the future itself. Here the producer has the last word.
+  // CompletableFuture.cancel completes the future itself. Here the producer decides.
   promise<int> p;
   auto f = p.get_future();
   const std::stop_callback answer(p.stop_token(), [&] {
@@ -350,10 +350,10 @@ TEST_F(future_scenarios_test, AnyOfManyTakesEachWhenItIsFirst) {
 TEST_F(future_scenarios_test, NoneAreAllAndNoneIsNotAny) {
   EXPECT_TRUE(when_all(std::vector<future<int>>()).is_ready());
   EXPECT_THROW(when_any(std::vector<future<int>>()).get(), future_error)
-      << "anyOf of nothing never completes; here it says so";
+      << "anyOf of nothing never completes; here it fails";
 }
 
-TEST_F(future_scenarios_test, ATimeoutCompletesWithAnErrorOnlyWhatIsNotComplete) {
+TEST_F(future_scenarios_test, ATimeoutFailsOnlyAnIncompleteFuture) {
   manual_clock clock;
   promise<int> late;
   promise<int> soon;
@@ -367,7 +367,7 @@ TEST_F(future_scenarios_test, ATimeoutCompletesWithAnErrorOnlyWhatIsNotComplete)
   EXPECT_EQ(c.get(), 1);
 }
 
-TEST_F(future_scenarios_test, ADefaultCanTakeThePlaceOfWhatIsLate) {
+TEST_F(future_scenarios_test, ADefaultCanReplaceALateValue) {
   manual_clock clock;
   promise<int> late;
   auto f = late.get_future().with_timeout(1s, clock).recover([](const future_error& e) {
@@ -382,7 +382,7 @@ TEST_F(future_scenarios_test, AnExecutorThatRefusesFailsAsyncAndIsNeverAskedForR
   refuses.close();
   auto f = async(refuses, [keep = tracked()] { return 1; });
   EXPECT_THROW(f.get(), future_error);
-  // A continuation is a step of work that was accepted: it is posted, and a post is never refused.
+  // A continuation is a step of accepted work: it is posted, and a post is never refused.
   manual_executor closed;
   auto g = make_ready_future(1).via(closed).then([](int n) { return n; });
   closed.close();
@@ -414,7 +414,7 @@ TEST_F(future_scenarios_test, DependentsOfDependentsAddedWhileTheyRunAreRun) {
   EXPECT_EQ(ran, 1);
 }
 
-TEST_F(future_scenarios_test, APromiseSetInsideAFunctionRunsWhatHangsOnItBeforeItReturns) {
+TEST_F(future_scenarios_test, APromiseSetInsideAFunctionRunsItsContinuationsBeforeItReturns) {
   promise<int> outer;
   promise<int> inner;
   std::vector<std::string> order;
@@ -422,7 +422,7 @@ TEST_F(future_scenarios_test, APromiseSetInsideAFunctionRunsWhatHangsOnItBeforeI
   auto f = outer.get_future().then([&](int) {
     inner.set_value(1);
     EXPECT_TRUE(g.is_ready());
-    g.get();  // so waiting for it here is no deadlock
+    g.get();  // so this wait is no deadlock
     order.emplace_back("outer");
   });
   outer.set_value(1);

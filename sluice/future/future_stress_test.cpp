@@ -28,12 +28,12 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Two parties that start each round together: what each does in a round races with the other.
+// Two parties that start each round together, so that their actions race.
 class future_stress_test : public leak_checked {
  protected:
   static constexpr int rounds = 3'000;
 
-  // In each round `prepare` makes what both see, then the two run at once.
+  // In each round `prepare` creates the shared objects, then the two run concurrently.
   template <class Prepare, class One, class Other, class Check>
   void race(Prepare prepare, One one, Other other, Check check) {
     stress run;
@@ -133,7 +133,7 @@ TEST_F(future_stress_test, LimitedWaitsRaceWithTheValueAndLoseNothing) {
         for (;;) {
           ASSERT_TRUE(f.valid());
           auto got = choose.below(2) == 0
-                         ? f.try_get_for(std::chrono::microseconds(choose.below(20)))
+                         ? f.get(std::chrono::microseconds(choose.below(20)))
                          : f.get(stop.get_token());
           if (!got) continue;
           EXPECT_EQ(got->value, 7);
@@ -328,7 +328,7 @@ TEST_F(future_stress_test, FailuresOfAWhenAllRaceWithValuesAndWithACancel) {
       });
 }
 
-TEST_F(future_stress_test, TwoThreadsThatCloseACycleFromBothSidesBothGoOn) {
+TEST_F(future_stress_test, TwoThreadsThatCloseACycleFromBothSidesBothContinue) {
   std::unique_ptr<promise<int>> pa;
   std::unique_ptr<promise<int>> pb;
   future<int> a;
@@ -412,14 +412,14 @@ TEST_F(future_stress_test, CallbacksThatAreCalledTwiceAndDestroyedAtOnceGiveOneR
       [&] {
         f = from_callback<tracked>([&](completion<tracked> c) { done = c; });
       },
-      [&, mine = std::unique_ptr<completion<tracked>>()](random&) mutable {
-        mine = std::make_unique<completion<tracked>>(done);
-        (*mine)(1);
-        mine.reset();
+      [&, own = std::unique_ptr<completion<tracked>>()](random&) mutable {
+        own = std::make_unique<completion<tracked>>(done);
+        (*own)(1);
+        own.reset();
       },
       [&](random&) {
-        const auto mine = done;
-        mine(2);
+        const auto own_copy = done;
+        own_copy(2);
       },
       [&] {
         const auto value = f.get().value;

@@ -23,14 +23,14 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A gate of promises: each that waits has a future of its own, and opening sets them all.
+// A gate of promises: each waiter has its own future, and opening sets them all.
 class future_gate {
  public:
   ~future_gate() { open(); }
 
   status wait(const wait_limits& limits) {
     auto f = enter();
-    return f.get_within(limits);
+    return f.get(limits);
   }
   template <class Where>
   static detached await(future_gate& gate, Where&, wait_limits limits, ending& ended) {
@@ -78,7 +78,7 @@ TEST_F(future_test, GetGivesTheValueThatWasSet) {
   p.set_value(42);
   EXPECT_TRUE(f.is_ready());
   EXPECT_EQ(f.get().value, 42);
-  EXPECT_FALSE(f.valid()) << "get uses it up";
+  EXPECT_FALSE(f.valid()) << "get consumes it";
 }
 
 TEST_F(future_test, GetWaitsForAnotherThread) {
@@ -90,7 +90,7 @@ TEST_F(future_test, GetWaitsForAnotherThread) {
   }
 }
 
-TEST_F(future_test, GetThrowsWhatWasSet) {
+TEST_F(future_test, GetRethrowsTheError) {
   promise<tracked> p;
   auto f = p.get_future();
   p.set_exception(std::runtime_error("no luck"));
@@ -114,7 +114,7 @@ TEST_F(future_test, ABrokenPromiseIsAnErrorAndNotAHang) {
   }
 }
 
-TEST_F(future_test, HoldsVoidReferencesAndWhatCanOnlyBeMoved) {
+TEST_F(future_test, HoldsVoidReferencesAndMoveOnlyValues) {
   auto nothing = make_ready_future();
   nothing.get();
   EXPECT_FALSE(nothing.valid());
@@ -141,7 +141,7 @@ TEST_F(future_test, AMoveThatThrowsInGetGoesToTheCallerAndLosesOnlyTheValue) {
   EXPECT_FALSE(f.valid());
 }
 
-TEST_F(future_test, TryGetSaysEmptyUntilItIsReady) {
+TEST_F(future_test, TryGetReturnsEmptyUntilItIsReady) {
   promise<int> p;
   auto f = p.get_future();
   EXPECT_EQ(f.try_get().status(), status::empty);
@@ -154,8 +154,8 @@ TEST_F(future_test, TryGetSaysEmptyUntilItIsReady) {
 TEST_F(future_test, ALimitedWaitThatEndsEarlyLeavesTheFutureValid) {
   promise<int> p;
   auto f = p.get_future();
-  EXPECT_EQ(f.try_get_for(1ms).status(), status::timed_out);
-  EXPECT_EQ(f.try_get_until(std::chrono::system_clock::now() + 1ms).status(), status::timed_out);
+  EXPECT_EQ(f.get(1ms).status(), status::timed_out);
+  EXPECT_EQ(f.get(std::chrono::system_clock::now() + 1ms).status(), status::timed_out);
   std::stop_source stop;
   std::jthread stops([&] {
     eventually([&] { return p.waiting() == 1; });
@@ -165,21 +165,21 @@ TEST_F(future_test, ALimitedWaitThatEndsEarlyLeavesTheFutureValid) {
   EXPECT_TRUE(f.valid());
   p.set_value(7);
   EXPECT_EQ(f.get(stop.get_token()).status(), status::stopped) << "stop wins over readiness";
-  EXPECT_EQ(*f.try_get_for(0s), 7);
+  EXPECT_EQ(*f.get(0s), 7);
 }
 
-TEST_F(future_test, LimitedFormsThrowWhatTheFutureCarriesAndReturnReferences) {
+TEST_F(future_test, LimitedFormsRethrowTheErrorAndReturnReferences) {
   EXPECT_THROW((void)make_failed_future<int>(std::runtime_error("x")).try_get(),
                std::runtime_error);
-  EXPECT_THROW((void)make_failed_future<void>(std::runtime_error("x")).try_get_for(1s),
+  EXPECT_THROW((void)make_failed_future<void>(std::runtime_error("x")).get(1s),
                std::runtime_error);
   int here = 0;
   auto f = make_ready_future<int&>(here);
-  EXPECT_EQ(&f.try_get_for(1s).value().get(), &here);
-  EXPECT_EQ(make_ready_future().get_within({}), status::ok);
+  EXPECT_EQ(&f.get(1s).value().get(), &here);
+  EXPECT_EQ(make_ready_future().get(wait_limits()), status::ok);
 }
 
-TEST_F(future_test, DroppingAFutureDropsWhatComesAndDoesNotCancel) {
+TEST_F(future_test, DroppingAFutureDropsItsResultAndDoesNotCancel) {
   promise<tracked> p;
   const auto stop = p.stop_token();
   { auto dropped = p.get_future(); }
@@ -257,7 +257,7 @@ TEST_F(future_test, AStopOfTheAwaitingCoroutineCancelsAndThrowsCancelled) {
   stop.request_stop();
   EXPECT_EQ(seen, "cancelled");
   EXPECT_TRUE(asked.stop_requested());
-  p.set_value(1);  // nobody wants it
+  p.set_value(1);  // the future was dropped
 }
 
 detached await_limited(future<int>& f, wait_limits limits, std::vector<status>& seen) {
@@ -313,7 +313,7 @@ TEST_F(future_DeathTest, UsingAnInvalidFutureIsABrokenContract) {
       expected);
   EXPECT_DEATH((void)future<int>().then([](int n) { return n; }), expected);
   EXPECT_DEATH((void)future<int>().is_ready(), expected);
-  EXPECT_DEATH((void)future<int>().try_get_for(1ms), expected);
+  EXPECT_DEATH((void)future<int>().get(1ms), expected);
 }
 
 TEST_F(future_DeathTest, DestroyingAFutureThatIsAwaitedIsABrokenContract) {
@@ -325,7 +325,7 @@ TEST_F(future_DeathTest, DestroyingAFutureThatIsAwaitedIsABrokenContract) {
         await_limited(f, {}, seen);
         f = future<int>();
       },
-      "sluice::future.*no wait to be under way");
+      "sluice::future.*no wait to be in progress");
 }
 
 }  // namespace

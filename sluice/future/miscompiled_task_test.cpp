@@ -61,7 +61,7 @@ task<> names_its_results(numbers& q, int n) {
   if (!co_await q.async_push(n + 1)) co_return;
 }
 
-TEST(miscompiled_task, OneThatNamesItsFirstResultRuns) {
+TEST(miscompiled_task, ATaskThatNamesItsFirstResultRuns) {
   numbers q(10);
   sync_wait(names_its_results(q, 1));
   EXPECT_EQ(q.size(), 2U);

@@ -1,18 +1,17 @@
 #pragma once
 
-// The end of a future that gives it its result: set a value or an exception, once.
+// The producer's end of a future: sets a value or an exception, once.
 //
-// Use it where the result comes about in a place that cannot return it: another thread, a handler,
-// a completion. Prefer `async` for a function on an executor and `from_callback` for a callback.
+// Use it where the result is known in a place that cannot return it: another thread, a handler, a
+// completion. Prefer `async` for a function on an executor and `from_callback` for a callback.
 //
-// Guarantees: `try_set_*` may be called by any number of threads at a time; exactly one succeeds.
-// `set_*` a second time is a broken contract, as is `get_future` a second time. Destroyed unset, it
-// gives future_error::broken_promise to whoever has the future. If T's constructor throws, the
-// exception goes to the setter and the promise is still unset. Setting runs what is attached to
-// the future (see future.hpp for where), and never waits. The other calls, moving and destroying
-// want to be alone.
-// `stop_token` is requested when the consumer cancels; what the promise is then set to, if
-// anything, is up to you: future_error::cancelled is the custom.
+// Guarantees: any number of threads may call `try_set_*` at once; exactly one succeeds. A second
+// `set_*` or a second `get_future` is a broken contract. A promise that is destroyed unset sets
+// future_error::broken_promise. If T's constructor throws, the exception goes to the setter and the
+// promise is still unset. Setting runs the functions attached to the future (see future.hpp for
+// where) and never waits. All other calls, moving and destroying must not run concurrently.
+// `stop_token` is requested when the consumer cancels; the producer then decides how to set the
+// promise: by convention with future_error::cancelled.
 // Cost: one allocation, with the future's state; setting is one exchange if the continuation was
 // attached before, else two.
 //
@@ -54,13 +53,13 @@ class promise {
   }
   ~promise() { abandon(); }
 
-  // Once.
+  // Must be called at most once.
   future<T> get_future(call_site at = {}) {
     check(future_.valid(), "sluice::promise", "its future to be taken only once", at);
     return std::move(future_);
   }
 
-  // Makes the value from the arguments: none for void, an lvalue for a reference.
+  // Constructs the value from the arguments: none for void, an lvalue for a reference.
   template <class... Args>
   void set_value(Args&&... args) {
     check(try_set_value(std::forward<Args>(args)...), "sluice::promise", once_);
@@ -79,7 +78,7 @@ class promise {
     set_exception(std::make_exception_ptr(std::forward<E>(error)), at);
   }
 
-  // False: it was set already, or is being set.
+  // Returns false if the promise is set already, or another thread is setting it.
   template <class... Args>
   [[nodiscard]] bool try_set_value(Args&&... args) {
     return try_set([&](settled<T>& result) {
@@ -107,28 +106,28 @@ class promise {
     state_type* const state = state_.load(relaxed);
     return state != nullptr ? state->token() : std::stop_token();
   }
-  // The same as a look at that token, which need not be made for it. False once the promise is set.
+  // Returns whether that token is requested, without creating it. False once the promise is set.
   bool is_cancelled() const noexcept {
     state_type* const state = state_.load(relaxed);
     return state != nullptr && state->is_cancelled();
   }
-  // False once it is set, or moved from.
+  // Returns false once it is set or moved from.
   bool is_unset() const noexcept { return state_.load(relaxed) != nullptr; }
-  // Tells whoever watches (sluice::inspect) who is going to set it: then a wait for the future is a
+  // For sluice::inspect: names the party that will set the promise. A wait for the future is then a
   // wait for that party, and can be part of a deadlock.
-  void made_by(watch::party who) const noexcept {
-    if (state_type* const state = state_.load(relaxed)) state->made_by(who);
+  void made_by(wait_report::party maker) const noexcept {
+    if (state_type* const state = state_.load(relaxed)) state->made_by(maker);
   }
-  // For the library: the way to say so when the promise is in other hands. Empty: nobody watches.
+  // For the library: calls `made_by` after the promise was moved away. Empty unless inspected.
   detail::cancel_ref watched() const noexcept {
-    if (!watch::is_on()) [[likely]]
+    if (!wait_report::is_on()) [[likely]]
       return {};
     state_type* const state = state_.load(relaxed);
     if (state == nullptr) return {};
     state->add_reference();
     return detail::cancel_ref::adopt(state);
   }
-  // How many wait in the future's get or co_await right now: 0 or 1.
+  // Consumers that wait in the future's get or co_await now: 0 or 1.
   std::size_t waiting() const noexcept {
     state_type* const state = state_.load(relaxed);
     return state != nullptr && state->is_awaited() ? 1 : 0;
@@ -141,8 +140,8 @@ class promise {
 
   template <class Set>
   bool try_set(Set&& set) {
-    // Whoever takes the pointer is the producer now. acq_rel: of several threads that use the
-    // promise, the one that sets sees what the one before put back.
+    // The thread that gets the pointer sets the promise. acq_rel: it sees the state that a thread
+    // whose constructor threw has stored back.
     state_type* const state = state_.exchange(nullptr, acq_rel);
     if (state == nullptr) return false;
     try {
@@ -158,7 +157,7 @@ class promise {
   static constexpr const char* once_ = "to be set once";
 
   void abandon() noexcept {
-    future_ = future<T>();  // never taken: nobody will ask
+    future_ = future<T>();  // if get_future was not called
     if (state_.load(relaxed) == nullptr) return;
     auto broken = std::make_exception_ptr(future_error(future_error::broken_promise));
     check(try_set_exception(std::move(broken)), "sluice::promise", once_);
@@ -168,14 +167,14 @@ class promise {
   future<T> future_;  // until it is taken
 };
 
-// A future that is complete from the start.
+// Returns a complete future.
 template <class T, class... Args>
 future<T> make_ready_future(Args&&... args) {
   promise<T> p;
   p.set_value(std::forward<Args>(args)...);
   return p.get_future();
 }
-template <int = 0, class T>  // the number: a type that is given by hand is for the one above
+template <int = 0, class T>  // the int: an explicit template argument selects the overload above
 future<std::decay_t<T>> make_ready_future(T&& value) {
   promise<std::decay_t<T>> p;
   p.set_value(std::forward<T>(value));

@@ -24,7 +24,7 @@ TEST_F(promise_test, TheFutureMayBeTakenAfterTheValueWasSet) {
   EXPECT_EQ(p.get_future().get().value, 1);
 }
 
-TEST_F(promise_test, AValueNobodyAsksForIsDestroyed) {
+TEST_F(promise_test, AnUnreadValueIsDestroyed) {
   promise<tracked> p;
   p.set_value(1);
   promise<tracked> never_set;
@@ -114,7 +114,7 @@ TEST_F(promise_test, TheTokenIsRequestedByACancelBeforeOrAfterItIsAskedFor) {
   g.cancel();
   EXPECT_TRUE(after.stop_token().stop_requested());
   after.set_value(1);
-  EXPECT_EQ(g.get(), 1) << "what it ends with is the producer's to say";
+  EXPECT_EQ(g.get(), 1) << "the producer decides the result";
   EXPECT_FALSE(after.stop_token().stop_possible()) << "empty once it is set";
 }
 
@@ -129,28 +129,28 @@ TEST_F(promise_test, ACallbackOfTheTokenMaySetThePromise) {
   EXPECT_THROW(f.get(), future_error);
 }
 
-// Hears how often something was given back.
-class gave_count final : public watch::observer {
+// Counts the reported releases.
+class gave_count final : public wait_report::observer {
  public:
-  void waits(watch::wait_record&) noexcept override {}
-  void waits_no_more(watch::wait_record&) noexcept override {}
-  void took(const watch::hold&) noexcept override {}
-  void gave(const void*, watch::party, std::int64_t) noexcept override { ++times; }
-  void used(const void*, watch::side, watch::party) noexcept override {}
-  void gone(const void*) noexcept override {}
+  void wait_started(wait_report::wait_record&) noexcept override {}
+  void wait_ended(wait_report::wait_record&) noexcept override {}
+  void took(const wait_report::hold&) noexcept override {}
+  void gave(const void*, wait_report::party, std::int64_t) noexcept override { ++times; }
+  void used(const void*, wait_report::side, wait_report::party) noexcept override {}
+  void destroyed(const void*) noexcept override {}
 
   int times = 0;
 };
 
-TEST_F(promise_test, OneThatSaidNothingOfWhoMakesItGivesNothingBack) {
-  static gave_count watching;  // one that has watched is never destroyed
+TEST_F(promise_test, APromiseWithoutAReportedMakerReportsNoRelease) {
+  static gave_count watching;  // an observer must never be destroyed
   watching.times = 0;
-  watch::observer* const before = watch::observe(&watching);
+  wait_report::observer* const before = wait_report::observe(&watching);
   promise<int> p;
   future<int> f = p.get_future();
   p.set_value(1);
   EXPECT_EQ(f.get(), 1);
-  watch::observe(before);
+  wait_report::observe(before);
   EXPECT_EQ(watching.times, 0);
 }
 

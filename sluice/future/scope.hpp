@@ -1,11 +1,10 @@
 #pragma once
 
-// Keeps tasks and functions that run at once inside one block of code: none outlives it, the first
-// failure stops the rest, and it is thrown where the block ends.
+// Structured concurrency: tasks and functions started inside a block end before the block does. The
+// first failure stops the others and is thrown where the block ends.
 //
-// Use it whenever work is started whose number is not known beforehand: a task for each connection,
-// each file, each part. Prefer `when_all` for a fixed few, `spawn` for what may outlive everything
-// here.
+// Use it for a number of tasks that is not known beforehand: one per connection, file or part.
+// Prefer `when_all` for a fixed few, `spawn` for a task that may outlive the block.
 //
 //     task<> serve(channel<socket>& incoming, executor& pool) {
 //       co_await with_scope(pool, [&](scope& s) -> task<> {
@@ -13,29 +12,29 @@
 //       });                                            // every talk has ended here
 //     }
 //
-// - `with_scope(executor, body)` is awaited: runs the body as part of the awaiting task and goes on
+// - `with_scope(executor, body)` is awaited: runs the body as part of the awaiting task and resumes
 //   when the body and all children have ended. `sync_scope(executor, body)` is the same for a plain
-//   function, and blocks. A `scope` of your own that has started a child must be joined before it
-//   is destroyed, also by an exception: a broken contract otherwise.
-// - A child starts on the scope's executor, as a submission (so against its bound), with the
-//   scope's priority: `with_scope({pool, 9}, body)`, `scope s(start_on{pool, 9})`. It hears the
-//   scope's token, which asks when the scope fails, is cancelled, or when the token in the options
-//   (`with_scope`: also that of the awaiting task) asks. Children may start siblings.
-// - The first exception that leaves a child, or the body, is the scope's failure: it asks all
-//   others to stop, and `join` throws it when all have ended. A future_error::cancelled of a child
-//   that was asked to stop is no failure. A child whose executor refuses it (full, closed)
-//   fails the scope with future_error::rejected, one that it takes and then drops, or is destroyed
-//   with, with future_error::broken_promise.
-// - At most `max_children` at a time; then `start` waits, `try_start` says full. A child started
-//   after the scope was asked to stop is freed unrun.
+//   function, and blocks. A `scope` object that has started a child must be joined before it is
+//   destroyed, also by an exception; otherwise a broken contract.
+// - A child starts on the scope's executor as a submission (it counts against the capacity), with
+//   the scope's priority: `with_scope({pool, 9}, body)`, `scope s(start_on{pool, 9})`. Its token is
+//   the scope's, requested when the scope fails or is cancelled, or when the token in the options
+//   (`with_scope`: also that of the awaiting task) is requested. Children may start siblings.
+// - The first exception that leaves a child or the body is the scope's failure: it stops all
+//   others, and `join` throws it when all have ended. A future_error::cancelled of a child whose
+//   token was requested is no failure. A child that the executor refuses (full, closed) fails the
+//   scope with future_error::rejected; a child that the executor drops or destroys unrun, with
+//   future_error::broken_promise.
+// - At most `max_children` at a time; then `start` waits, `try_start` returns full. A child started
+//   after the scope was stopped is freed unrun.
 //
-// Guarantees: any thread may call anything but `join`, which one calls, once. When join returns,
-// every frame is freed and every effect of a child is seen. Starting a child after join has ended
-// is a broken contract. The executor must live until all children have ended, which its destructor
-// checks.
-// Limits: a child that waits in `start` for room waits for its siblings, not for itself: use
-// `async_start` or a larger bound where all of them start more.
-// Cost: one allocation a child beside its frame; about 200 bytes a scope.
+// Guarantees: any thread may call anything except `join`, which one thread calls, once. When join
+// returns, every frame is freed and every effect of a child is visible. Starting a child after join
+// has ended is a broken contract. The executor must live until all children have ended; its
+// destructor checks that.
+// Limits: a child that waits in `start` waits for its siblings to end: use `async_start` or a
+// larger max_children where all children start more.
+// Cost: one allocation per child beside its frame; about 200 bytes per scope.
 
 #include <cstddef>
 #include <exception>
@@ -54,23 +53,23 @@
 
 namespace sluice {
 
-// With constructors and no designated initialisers: g++ 12 destroys an aggregate temporary twice
-// when it stands in a co_await expression. Write `scope_options(8)`, `scope_options(8, stop)` or
+// It has constructors and no designated initialisers because g++ 12 destroys an aggregate temporary
+// twice in a co_await expression. Write `scope_options(8)`, `scope_options(8, stop)` or
 // `scope_options(8, stop, "uploads")`, or name an object and assign its members.
 struct scope_options {
   scope_options() = default;
-  scope_options(std::size_t most, std::stop_token asked = {}, std::string called = {}) noexcept
-      : max_children(most), stop(std::move(asked)), name(std::move(called)) {}
-  scope_options(std::stop_token asked) noexcept : stop(std::move(asked)) {}
+  scope_options(std::size_t children, std::stop_token token = {}, std::string label = {}) noexcept
+      : max_children(children), stop(std::move(token)), name(std::move(label)) {}
+  scope_options(std::stop_token token) noexcept : stop(std::move(token)) {}
 
   std::size_t max_children = 65'536;
   std::stop_token stop{};
-  std::string name{};  // of the waits for its children, and for room for another
+  std::string name{};  // of its waits (for the end of children, for a free place), in wait reports
 };
 
 namespace detail {
 
-// A plain function as a task. It is given the task's token if it takes one.
+// Calls a plain function inside a task, with the task's token if it takes one.
 template <class F>
 auto call_in_task(F& f, const std::stop_token& stop) {
   if constexpr (std::is_invocable_v<F&, std::stop_token>) {
@@ -106,25 +105,26 @@ class scope {
   explicit scope(start_on where, options o = {})
       : core_(where, o.max_children, o.stop, named(o.name)) {}
 
-  // Starts a child, waiting for room (of the scope, and as the executor's policy says).
-  void start(task<> child) { (void)start_within(child, {}); }
+  // Starts a child. Waits for a place in the scope and, if the executor's policy is `block`, for
+  // capacity there.
+  void start(task<> child) { (void)start(std::move(child), wait_limits()); }
   template <detail::scope_function F>
   void start(F f) {
     start(detail::as_task(std::move(f)));
   }
-  // Waits for room within the limits; `try_start` does not. Not ok (full, timed out, stopped): the
-  // child is still with the caller.
-  status start_within(task<>& child, const wait_limits& limits) {
+  // Waits for a place within the limits; `try_start` does not wait. They move from `child` only if
+  // they return ok (else full, timed_out, stopped).
+  status start(task<>&& child, const wait_limits& limits) {
     return admit(core_.take_place(limits), child);
   }
-  status try_start(task<>& child) { return admit(core_.try_take_place(), child); }
-  // co_await gives a status. The child is lost when it is not ok.
+  status try_start(task<>&& child) { return admit(core_.try_take_place(), child); }
+  // co_await returns a status; if it is not ok, the child is destroyed.
   task<status> async_start(task<> child, wait_limits limits = {}) {
     co_return admit(co_await core_.async_take_place(std::move(limits)), child);
   }
 
-  // The same with a future of the result; its `cancel` reaches that child alone. When the scope has
-  // been asked to stop, or its executor does not take it, the future says so.
+  // The same, returning a future of the result; its `cancel` reaches only that child. If the scope
+  // was stopped or the executor refuses the child, the future has that error.
   template <class T>
   future<T> spawn(task<T> child) {
     return admit_spawned(core_.take_place({}), std::move(child));
@@ -138,23 +138,23 @@ class scope {
     co_return admit_spawned(co_await core_.async_take_place({}), std::move(child));
   }
 
-  // Asks all children to stop, and those that would be started later.
+  // Requests the children's stop_token; children started later do not run.
   void cancel() noexcept { core_.cancel(); }
-  // The token they hear. The reference holds as long as the scope.
+  // The token of the children. The reference is valid as long as the scope.
   const std::stop_token& stop_token() const noexcept { return core_.token(); }
-  // Makes this the scope's failure, unless it has one, and cancels.
+  // Sets the scope's failure, unless it has one, and cancels.
   void fail(std::exception_ptr why) noexcept { core_.fail(std::move(why)); }
 
-  // Waits until no child is left, then throws the failure, if any.
-  void join(call_site at = {}) { (void)core_.join_within(at); }
-  // At the deadline, or when the token asks, the children are asked to stop and waited for all the
-  // same; then it says timed_out or stopped.
-  status join_within(const wait_limits& limits) { return core_.join_within(limits); }
-  // co_await gives a status, or throws the failure. The token of the awaiting task counts, too.
+  // Waits until all children have ended, then throws the failure, if any.
+  void join(call_site at = {}) { (void)core_.join(at); }
+  // At the deadline, or when the token is requested, cancels the children and still waits for all
+  // of them, then returns timed_out or stopped.
+  status join(const wait_limits& limits) { return core_.join(limits); }
+  // co_await returns a status or throws the failure. The token of the awaiting task applies too.
   task<status> async_join(wait_limits limits = {}) { return core_.async_join(std::move(limits)); }
 
   std::size_t children() const noexcept { return core_.children(); }
-  // How many wait for room right now.
+  // Calls of `start` that wait for a place now.
   std::size_t waiting_to_start() const noexcept { return core_.waiting_to_start(); }
   executor& runs_on() const noexcept { return core_.runs_on(); }
 
@@ -189,11 +189,11 @@ class scope {
 
 namespace detail {
 
-// The body as part of the awaiting task: it hears the scope's token.
+// Runs the body as part of the awaiting task, with the scope's token.
 template <class T, class Body>
 task<T> run_in_scope(start_on where, Body body, scope_options o) {
-  const linked_stop asked(o.stop, co_await this_task::stop_token());
-  o.stop = asked.token();
+  const linked_stop either(o.stop, co_await this_task::stop_token());
+  o.stop = either.token();
   scope s(where, std::move(o));
   settled<T> result{typename settled<T>::unset_t{}};
   try {

@@ -32,16 +32,16 @@ class scope_test : public leak_checked {
   event never;
 };
 
-task<> count(int& to, tracked = {}) {
-  ++to;
+task<> count(int& counter, tracked = {}) {
+  ++counter;
   co_return;
 }
 task<> fail(const char* why, tracked = {}) {
   throw std::runtime_error(why);
   co_return;
 }
-// Waits until it is asked to stop.
-task<> until_stopped(event& on, status& how, tracked = {}) { how = co_await on.async_wait(); }
+// Waits until it is stopped.
+task<> until_stopped(event& on, status& result, tracked = {}) { result = co_await on.async_wait(); }
 
 // ---- structure
 
@@ -49,9 +49,9 @@ TEST_F(scope_test, LeavingWaitsForAllChildren) {
   thread_pool pool(2);
   std::atomic<int> ended{0};
   event go;
-  const auto child = [](event& on, std::atomic<int>& to, tracked) -> task<> {
+  const auto child = [](event& on, std::atomic<int>& counter, tracked) -> task<> {
     (void)co_await on.async_wait();
-    ++to;
+    ++counter;
   };
   const auto body = [&](scope& s) -> task<int> {
     for (int i = 0; i < 10; ++i) s.start(child(go, ended, {}));
@@ -95,11 +95,11 @@ TEST_F(scope_test, ChildrenMayStartSiblings) {
   thread_pool pool(2);
   std::atomic<int> ran{0};
   struct tree {
-    static task<> grow(scope& s, std::atomic<int>& to, int depth, tracked) {
-      ++to;
+    static task<> grow(scope& s, std::atomic<int>& counter, int depth, tracked) {
+      ++counter;
       if (depth == 0) co_return;
-      s.start(grow(s, to, depth - 1, {}));
-      s.start(grow(s, to, depth - 1, {}));
+      s.start(grow(s, counter, depth - 1, {}));
+      s.start(grow(s, counter, depth - 1, {}));
     }
   };
   const auto body = [&](scope& s) -> task<> {
@@ -125,7 +125,7 @@ TEST_F(scope_test, ScopesNest) {
   EXPECT_EQ(ran, 25);
 }
 
-TEST_F(scope_test, TheBodyMayReturnAReferenceOrWhatCanOnlyBeMoved) {
+TEST_F(scope_test, TheBodyMayReturnAReferenceOrAMoveOnlyValue) {
   int target = 0;
   const auto reference = [&](scope&) -> task<int&> { co_return target; };
   EXPECT_EQ(&sync_wait(with_scope(here, reference)), &target);
@@ -156,7 +156,7 @@ TEST_F(scope_test, TheFirstFailureStopsTheSiblingsAndIsThrownAtTheEnd) {
   EXPECT_EQ(body_wait, status::stopped);
 }
 
-TEST_F(scope_test, WhatTheBodyThrowsStopsTheChildrenAndIsThrown) {
+TEST_F(scope_test, AnExceptionOfTheBodyStopsTheChildrenAndIsRethrown) {
   status sibling = status::ok;
   const auto body = [&](scope& s) -> task<int> {
     s.start(until_stopped(never, sibling));
@@ -189,7 +189,7 @@ TEST_F(scope_test, ACancelledChildIsNoFailure) {
   s.join();
 }
 
-TEST_F(scope_test, AFutureThatSomebodyElseCancelledIsAFailure) {
+TEST_F(scope_test, AFutureCancelledByAnotherPartyIsAFailure) {
   scope s(here);
   promise<int> p;
   const auto waits = [](future<int> f, tracked) -> task<> { (void)co_await std::move(f); };
@@ -212,17 +212,17 @@ TEST_F(scope_test, FailMakesItFail) {
 
 TEST_F(scope_test, CancelAsksAllChildrenAndThoseStartedLaterDoNotRun) {
   int ran = 0;
-  std::vector<status> how(3, status::ok);
+  std::vector<status> results(3, status::ok);
   scope s(here);
-  for (auto& each : how) s.start(until_stopped(never, each));
+  for (auto& each : results) s.start(until_stopped(never, each));
   EXPECT_EQ(s.children(), 3U);
   s.cancel();
-  for (const auto each : how) EXPECT_EQ(each, status::stopped);
+  for (const auto each : results) EXPECT_EQ(each, status::stopped);
   s.start(count(ran));
   auto unwanted = count(ran);
-  EXPECT_EQ(s.try_start(unwanted), status::stopped);
-  EXPECT_TRUE(unwanted.valid()) << "what was not taken is still with the caller";
-  EXPECT_EQ(s.start_within(unwanted, {}), status::stopped);
+  EXPECT_EQ(s.try_start(std::move(unwanted)), status::stopped);
+  EXPECT_TRUE(unwanted.valid()) << "a refused child stays with the caller";
+  EXPECT_EQ(s.start(std::move(unwanted), wait_limits()), status::stopped);
   auto f = s.spawn(count(ran));
   EXPECT_THROW(f.get(), future_error);
   s.join();
@@ -242,7 +242,7 @@ TEST_F(scope_test, AChildThatWasSubmittedBeforeTheCancelAndNotBegunDoesNotRun) {
   EXPECT_THROW(f.get(), future_error);
 }
 
-TEST_F(scope_test, HearsTheTokenOfTheAwaitingTaskAndThatOfItsOptions) {
+TEST_F(scope_test, StopsOnTheTokenOfTheAwaitingTaskAndOnThatOfItsOptions) {
   for (const bool by_option : {false, true}) {
     status child = status::ok;
     std::stop_source source;
@@ -283,7 +283,7 @@ TEST_F(scope_test, JoinWithLimitsAsksTheChildrenAndWaitsForThem) {
   {
     scope s(here);
     s.start(until_stopped(never, child));
-    EXPECT_EQ(s.join_within(deadline::after(1ms)), status::timed_out);
+    EXPECT_EQ(s.join(deadline::after(1ms)), status::timed_out);
     EXPECT_EQ(child, status::stopped);
   }
   {
@@ -297,10 +297,10 @@ TEST_F(scope_test, JoinWithLimitsAsksTheChildrenAndWaitsForThem) {
     std::stop_source source;
     source.request_stop();
     s.start(until_stopped(never, child));
-    EXPECT_EQ(s.join_within(source.get_token()), status::stopped);
+    EXPECT_EQ(s.join(source.get_token()), status::stopped);
   }
   scope s(here);
-  EXPECT_EQ(s.join_within(deadline::after(1h)), status::ok);
+  EXPECT_EQ(s.join(deadline::after(1h)), status::ok);
 }
 
 TEST_F(scope_test, AsyncJoinThrowsTheFailure) {
@@ -356,7 +356,7 @@ TEST_F(scope_test, AChildsFailureIsInItsFutureToo) {
 
 // ---- bounds
 
-TEST_F(scope_test, HoldsAtMostSoManyChildrenAtATime) {
+TEST_F(scope_test, HoldsAtMostMaxChildrenAtATime) {
   thread_pool pool(4);
   std::atomic<int> now{0};
   std::atomic<int> most{0};
@@ -376,20 +376,20 @@ TEST_F(scope_test, HoldsAtMostSoManyChildrenAtATime) {
   EXPECT_LE(most, 3);
 }
 
-TEST_F(scope_test, TryStartSaysFull) {
+TEST_F(scope_test, TryStartReturnsFull) {
   status child = status::ok;
   int ran = 0;
   scope s(here, 1);
   s.start(until_stopped(never, child));
   auto next = count(ran);
-  EXPECT_EQ(s.try_start(next), status::full);
-  EXPECT_EQ(s.start_within(next, deadline::after(1ms)), status::timed_out);
+  EXPECT_EQ(s.try_start(std::move(next)), status::full);
+  EXPECT_EQ(s.start(std::move(next), deadline::after(1ms)), status::timed_out);
   EXPECT_TRUE(next.valid());
   s.cancel();
   s.join();
 }
 
-TEST_F(scope_test, ACancelEndsTheWaitForRoom) {
+TEST_F(scope_test, ACancelEndsTheWaitForCapacity) {
   status child = status::ok;
   int ran = 0;
   scope s(here, 1);
@@ -402,7 +402,7 @@ TEST_F(scope_test, ACancelEndsTheWaitForRoom) {
   EXPECT_EQ(ran, 0);
 }
 
-// Waiting for room in a scope is a wait like any other.
+// Waiting for a place in a scope is a wait like any other.
 class scope_gate {
  public:
   scope_gate() : scope_(here_, 1) { scope_.start(hold(opened_)); }
@@ -412,7 +412,7 @@ class scope_gate {
   }
   status wait(const wait_limits& limits) {
     task<> child = pass();
-    return scope_.start_within(child, limits);
+    return scope_.start(std::move(child), limits);
   }
   template <class Where>
   static detached await(scope_gate& gate, Where&, wait_limits limits, ending& ended) {
@@ -433,7 +433,7 @@ class scope_gate {
 
 INSTANTIATE_TYPED_TEST_SUITE_P(scope, waiting_suite, scope_gate);
 
-// ---- the executor does not take a child
+// ---- the executor refuses a child
 
 TEST_F(scope_test, AChildThatTheExecutorRefusesFailsTheScope) {
   manual_executor closed;
@@ -529,12 +529,12 @@ TEST_F(scope_DeathTest, StartingAChildAfterJoinHasEndedIsABrokenContract) {
       "scope.*after join");
 }
 
-TEST_F(scope_DeathTest, NoRoomForAnyChildIsABrokenContract) {
+TEST_F(scope_DeathTest, NoCapacityForAnyChildIsABrokenContract) {
   EXPECT_DEATH(
       {
         scope s(here, 0);
       },
-      "scope.*at least one child");
+      "scope.*max_children > 0");
 }
 
 // ---- races
@@ -547,9 +547,9 @@ TEST_F(scope_test, FailingChildrenOnAPoolAlwaysStopTheirSiblings) {
     const auto children = 1 + static_cast<int>(choose.below(20));
     const auto failing = choose.below(static_cast<std::uint32_t>(2 * children));
     std::atomic<int> stopped{0};
-    const auto sibling = [](event& on, std::atomic<int>& to, tracked) -> task<> {
+    const auto sibling = [](event& on, std::atomic<int>& counter, tracked) -> task<> {
       const status s = co_await on.async_wait();
-      if (s == status::stopped) ++to;
+      if (s == status::stopped) ++counter;
     };
     const auto body = [&](scope& s) -> task<> {
       for (int i = 0; i < children; ++i) {
@@ -597,7 +597,7 @@ TEST_F(scope_test, StartsCancelsAndJoinsFromManyThreadsLoseNoChild) {
             switch (choose.below(4)) {
               case 0: {
                 auto t = child(began, ended, {});
-                (void)s.try_start(t);
+                (void)s.try_start(std::move(t));
                 break;
               }
               case 1: {

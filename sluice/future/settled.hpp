@@ -1,11 +1,11 @@
 #pragma once
 
-// What a future ended with: a value, or the exception that took its place. `handle` hands it to a
-// function that wants to see both, `when_all_settled` and `when_any` return it.
+// The result of a future: a value or an exception. `handle` passes it to a function,
+// `when_all_settled` and `when_any` return it.
 //
 // Guarantees: a plain value, as movable and copyable as T is (an error is always both). `value()`
-// gives the value or throws the exception, so code that does not look at `has_value` cannot read
-// past an error. Moved from, it still says what it held, as a moved-from T does.
+// returns the value or throws the exception, so code that does not check `has_value` cannot read
+// past an error. After a move, `has_value` is unchanged, and the value is a moved-from T.
 // An error in a copy or in a moved-to object is not reported, unlike that of a dropped future
 // (docs/concepts/errors.md).
 // T may be void (`value()` then only throws or returns) or a reference.
@@ -37,7 +37,7 @@ class settled {
  public:
   using value_type = T;
 
-  // In a future's state: no result yet.
+  // For the state of a future: without a result.
   struct unset_t {};
   explicit settled(unset_t) noexcept : kind_(kind::unset) {}
 
@@ -94,7 +94,7 @@ class settled {
   bool has_value() const noexcept { return kind_ == kind::value; }
   explicit operator bool() const noexcept { return has_value(); }
 
-  // The value, or throws the error.
+  // Returns the value or throws the error.
   decltype(auto) value() & { return read(*this); }
   decltype(auto) value() const& { return read(*this); }
   decltype(auto) value() && {
@@ -106,9 +106,9 @@ class settled {
     }
   }
 
-  // Null when there is a value.
+  // Returns null if there is a value.
   std::exception_ptr error() const noexcept { return is_error() ? failure() : nullptr; }
-  // The error, if it is an E; valid as long as this object.
+  // Returns the error if it is an E, else null. Valid as long as this object.
   template <class E>
   const E* error_as() const {
     if (!is_error()) return nullptr;
@@ -121,7 +121,7 @@ class settled {
     }
   }
 
-  // For a future's state. `construct` calls `make` and keeps what it returns, without a move.
+  // For the state of a future. `construct` stores the result of `make`, without a move.
   bool is_set() const noexcept { return kind_ != kind::unset; }
   template <class Make>
   void construct(Make&& make) {
@@ -140,19 +140,19 @@ class settled {
     kind_ = kind::error;
   }
   bool is_error() const noexcept { return kind_ >= kind::error; }
-  // Moves the error to `to`, which is unset, without reading it. Unset afterwards.
+  // Moves the error to `target`, which must be unset, without reading it. This is unset afterwards.
   template <class U>
-  void pass_error(settled<U>& to) noexcept {
+  void pass_error(settled<U>& target) noexcept {
     if (kind_ == kind::unread) {
-      ::new (to.place()) detail::unread_error*(*unread());
-      to.kind_ = settled<U>::kind::unread;
+      ::new (target.place()) detail::unread_error*(*unread());
+      target.kind_ = settled<U>::kind::unread;
       kind_ = kind::unset;
     } else {
-      to.fail(std::move(*plain()));
+      target.fail(std::move(*plain()));
       reset();
     }
   }
-  // Has an error reported to `on` (null: on standard error) if it is never read.
+  // Arranges that an error is reported to `on` (null: to standard error) if it is never read.
   void report_unread(executor* on) noexcept {
     if (kind_ != kind::error) [[likely]] return;
     auto* const made = detail::unread_error::make(*plain(), on);
@@ -175,7 +175,7 @@ class settled {
  private:
   template <class U>
   friend class settled;
-  // unread: an error as well, of which only detail::unread_error knows.
+  // unread: an error held by a detail::unread_error.
   enum class kind : unsigned char { unset, value, error, unread };
 
   template <class Self>

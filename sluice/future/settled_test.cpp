@@ -59,7 +59,7 @@ TEST_F(settled_test, HoldsVoidAndReferences) {
   EXPECT_EQ(here, 2);
 }
 
-TEST(settled_DeathTest, AnErrorThatIsNoneIsABrokenContract) {
+TEST(settled_DeathTest, ANullErrorIsABrokenContract) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH((void)settled<int>{std::exception_ptr{}}, "sluice::settled.*an exception");
 }

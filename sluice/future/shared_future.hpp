@@ -1,16 +1,16 @@
 #pragma once
 
-// A future that many may ask: the one result stays in it, and everybody sees the same one.
+// A future for several consumers: the result stays in it, and all read the same one.
 //
-// Use it when several parties wait for one thing (a connection, a configuration, a first load).
+// Use it when several parties wait for one result (a connection, a configuration, a first load).
 // Prefer a plain `future` for one consumer: it moves the value out and costs less.
 //
 // Guarantees: copyable; all copies are the same future, and any thread may use any copy. `get`
-// does not use it up and gives a const reference that lives as long as a copy does. Functions
-// attached with `then`, and threads and coroutines that wait, are served in the order of their
-// coming, each with the same value.
-// `cancel` asks the producer to stop, for everybody. Cancelling a future that `then` or `fork`
-// gave does not: the others still want the result.
+// does not consume it and returns a const reference that is valid while a copy exists. Functions
+// attached with `then`, and waiting threads and coroutines, are served in FIFO order, each with the
+// same value.
+// `cancel` requests the producer's stop_token, for all consumers. Cancelling a future returned by
+// `then` or `fork` does not: the others still use the result.
 // Cancel safety: a wait that ended early changed nothing.
 // Cost: one allocation more than a future, and one for each `then` or `fork`.
 //
@@ -18,10 +18,8 @@
 //     auto size = ready.then([](const config& c) { return c.size(); });
 //     use(ready.get());
 
-#include <chrono>
 #include <cstddef>
 #include <functional>
-#include <stop_token>
 #include <type_traits>
 #include <utility>
 
@@ -46,48 +44,38 @@ class [[nodiscard]] shared_future {
   bool valid() const noexcept { return state_ != nullptr; }
   bool is_ready(call_site at = {}) const noexcept { return here(at).is_ready(); }
 
+  // Blocks until the result is set; returns the value or throws the error.
   view get(call_site at = {}) const {
     here(at).wait(at);
     return (*state_).read();
   }
-  limited get(std::stop_token stop, call_site at = {}) const {
-    return get_within({std::move(stop), at});
+  // Returns timed_out or stopped if a limit ends the wait.
+  limited get(const wait_limits& limits) const {
+    return block_on(typename state::op(here(limits.at)), limits);
   }
+  // Returns empty if the result is not set.
   limited try_get(call_site at = {}) const {
     if (!is_ready(at)) return status::empty;
     return (*state_).answer(status::ok);
   }
-  template <class Rep, class Period>
-  limited try_get_for(std::chrono::duration<Rep, Period> wait, std::stop_token stop = {},
-                      call_site at = {}) const {
-    return get_within({deadline::after(wait), std::move(stop), at});
-  }
-  template <class Clock, class Duration>
-  limited try_get_until(std::chrono::time_point<Clock, Duration> when,
-                        std::stop_token stop = {}, call_site at = {}) const {
-    return get_within({deadline::at(when), std::move(stop), at});
-  }
-  limited get_within(const wait_limits& limits) const {
-    return block_on(typename state::op(here(limits.at)), limits);
-  }
-  // co_await gives what get_within does. A copy must live meanwhile.
+  // co_await returns what get(limits) does. A copy must live during the wait.
   auto async_get(wait_limits limits = {}) const {
     state& of = here(limits.at);
     return awaitable<typename state::op>(std::move(limits), of);
   }
-  // co_await gives the value or throws. When the awaiting coroutine is asked to stop: throws
-  // future_error::cancelled, and cancels nothing.
+  // co_await returns the value or throws the error. If the awaiting coroutine's stop_token is
+  // requested, throws future_error::cancelled and does not cancel the producer.
   auto operator co_await() const {
     check(valid(), "sluice::shared_future", "to be valid");
     return awaitable<typename state::value_op>(wait_limits{}, state_);
   }
 
-  // f(const T&) -> U, or f() -> U.
+  // Returns a future of f(const T&) or f().
   template <class F>
   auto then(F f, call_site at = {}) const {
     return here(at).branch(executor_).then(std::move(f));
   }
-  // A future of a copy of the value, with all that a future can do.
+  // Returns a plain future of a copy of the value.
   future<T> fork(call_site at = {}) const {
     if constexpr (std::is_object_v<T>) {
       return then([](const T& value) { return T(value); }, at);
@@ -95,7 +83,7 @@ class [[nodiscard]] shared_future {
       return here(at).branch(executor_);
     }
   }
-  // This future, but functions attached to the copy that is returned run on `on`.
+  // Returns a copy; functions attached to that copy run on `on`.
   shared_future via(executor& on) const {
     shared_future other(*this);
     other.executor_ = &on;
@@ -103,7 +91,7 @@ class [[nodiscard]] shared_future {
   }
 
   void cancel(call_site at = {}) const noexcept { here(at).cancel(); }
-  // How many threads and coroutines wait right now.
+  // Threads and coroutines that wait now.
   std::size_t waiting(call_site at = {}) const noexcept { return here(at).waiting(); }
 
  private:

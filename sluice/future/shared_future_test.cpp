@@ -19,7 +19,7 @@ namespace {
 class shared_future_gate {
  public:
   ~shared_future_gate() { open(); }
-  status wait(const wait_limits& limits) { return gate_.get_within(limits); }
+  status wait(const wait_limits& limits) { return gate_.get(limits); }
   template <class Where>
   static detached await(shared_future_gate& gate, Where&, wait_limits limits, ending& ended) {
     ended.set(co_await gate.gate_.async_get(std::move(limits)));
@@ -36,28 +36,28 @@ INSTANTIATE_TYPED_TEST_SUITE_P(shared_future, waiting_suite, shared_future_gate)
 
 class shared_future_test : public leak_checked {};
 
-TEST_F(shared_future_test, EverybodySeesTheSameValue) {
+TEST_F(shared_future_test, AllConsumersSeeTheSameValue) {
   promise<tracked> p;
   const shared_future<tracked> shared(p.get_future());
   std::vector<std::jthread> threads;
   std::atomic<const tracked*> seen{nullptr};
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&, copy = shared] {
-      const tracked* const mine = &copy.get();
+      const tracked* const own = &copy.get();
       const tracked* expected = nullptr;
-      if (!seen.compare_exchange_strong(expected, mine)) {
-        EXPECT_EQ(expected, mine);
+      if (!seen.compare_exchange_strong(expected, own)) {
+        EXPECT_EQ(expected, own);
       }
     });
   }
   p.set_value(5);
   threads.clear();
   EXPECT_EQ(shared.get().value, 5);
-  EXPECT_TRUE(shared.valid()) << "get does not use it up";
+  EXPECT_TRUE(shared.valid()) << "get does not consume it";
   EXPECT_EQ(shared.try_get().value().get().value, 5);
 }
 
-TEST_F(shared_future_test, EverybodySeesTheSameError) {
+TEST_F(shared_future_test, AllConsumersSeeTheSameError) {
   const shared_future<int> shared(make_failed_future<int>(std::runtime_error("x")));
   EXPECT_THROW(shared.get(), std::runtime_error);
   EXPECT_THROW(shared.get(), std::runtime_error);
@@ -77,7 +77,7 @@ TEST_F(shared_future_test, EachThenIsServedInTheOrderOfItsComing) {
         return t.value + i;
       }));
     }
-  }  // no copy is left, but the functions are
+  }  // no copy is left, but the attached functions are
   p.set_value(10);
   EXPECT_EQ(order, (std::vector<int>{0, 1, 2}));
   for (int i = 0; i < 3; ++i) EXPECT_EQ(results[static_cast<std::size_t>(i)].get(), 10 + i);
@@ -106,7 +106,7 @@ TEST_F(shared_future_test, HoldsVoidAndReferences) {
   EXPECT_EQ(here, 3);
   EXPECT_EQ(&reference.fork().get(), &here);
   const shared_future<std::unique_ptr<int>> moved(make_ready_future(std::make_unique<int>(1)));
-  EXPECT_EQ(*moved.get(), 1) << "what cannot be copied can be looked at";
+  EXPECT_EQ(*moved.get(), 1) << "a move-only value can be read";
 }
 
 detached await_shared(shared_future<tracked> shared, std::vector<std::string>& seen) {
@@ -157,7 +157,7 @@ TEST_F(shared_future_test, CancelIsForAllAndABranchIsCancelledAlone) {
   const shared_future<int> shared(p.get_future());
   auto branch = shared.then([](int n) { return n; });
   branch.cancel();
-  EXPECT_FALSE(asked.stop_requested()) << "the others still want it";
+  EXPECT_FALSE(asked.stop_requested()) << "the others still use it";
   shared.cancel();
   EXPECT_TRUE(asked.stop_requested());
   p.set_value(1);
@@ -177,7 +177,7 @@ TEST_F(shared_future_test, ViaIsForTheCopyItReturns) {
   EXPECT_EQ(on_executor.get(), 1);
 }
 
-TEST_F(shared_future_test, ABrokenPromiseIsToldToAll) {
+TEST_F(shared_future_test, ABrokenPromiseReachesAllConsumers) {
   auto p = std::make_unique<promise<int>>();
   const shared_future<int> shared(p->get_future());
   const shared_future<int> copy = shared;

@@ -45,7 +45,7 @@ future_error::reason reason_of(future<int>& f) {
 TEST_F(spawn_test, RunsTheTaskOnTheExecutorAndGivesItsResult) {
   auto f = spawn(ex, answer());
   EXPECT_FALSE(f.is_ready());
-  EXPECT_EQ(ex.queued(), 1U) << "its beginning is a submission";
+  EXPECT_EQ(ex.queued(), 1U) << "its start is a submission";
   ex.run_all();
   EXPECT_EQ(f.get(), 42);
 }
@@ -61,7 +61,7 @@ TEST_F(spawn_test, TheFrameIsFreedWhenTheFutureIsReady) {
   EXPECT_EQ(f.get(), 42);
 }
 
-TEST_F(spawn_test, CarriesExceptionsReferencesAndWhatCanOnlyBeMoved) {
+TEST_F(spawn_test, CarriesExceptionsReferencesAndMoveOnlyValues) {
   const auto fails = []() -> task<int> {
     throw std::logic_error("no");
     co_return 0;
@@ -125,7 +125,7 @@ TEST_F(spawn_test, CancelledBeforeItBeganItDoesNotRun) {
   EXPECT_FALSE(ran);
 }
 
-TEST_F(spawn_test, DoesNotHearTheTokenOfTheTaskThatSpawnsIt) {
+TEST_F(spawn_test, DoesNotInheritTheTokenOfTheSpawningTask) {
   future<status> inner;
   const auto outer = [&]() -> task<> {
     inner = spawn(ex, wait_for(never));
@@ -159,14 +159,14 @@ TEST_F(spawn_test, ARefusedTaskIsRejected) {
   EXPECT_EQ(try_spawn(small, answer()).status(), status::closed);
 }
 
-TEST_F(spawn_test, WaitsForRoomWithinLimits) {
+TEST_F(spawn_test, WaitsForCapacityWithinLimits) {
   manual_executor small({.capacity = 1, .overflow = overflow::block});
   auto first = spawn(small, answer());
-  auto late = spawn_within(small, deadline::after(1ms), answer());
+  auto late = spawn(small, deadline::after(1ms), answer());
   EXPECT_EQ(reason_of(late), future_error::rejected);
   std::stop_source source;
   source.request_stop();
-  auto stopped = spawn_within(small, source.get_token(), answer());
+  auto stopped = spawn(small, source.get_token(), answer());
   EXPECT_EQ(reason_of(stopped), future_error::rejected);
   small.run_all();
   EXPECT_EQ(first.get(), 42);
@@ -187,7 +187,7 @@ TEST_F(spawn_test, ADroppedTaskIsABrokenPromise) {
   EXPECT_EQ(kept.get(), 42);
 }
 
-TEST_F(spawn_test, AResumptionNeedsNoRoomInAFullExecutor) {
+TEST_F(spawn_test, AResumptionNeedsNoCapacityInAFullExecutor) {
   manual_executor small({.capacity = 1});
   event go;
   auto f = spawn(small, wait_for(go));
@@ -241,8 +241,8 @@ TEST_F(spawn_test, AThousandTasksThatWakeEachOtherOnAPoolAllEnd) {
   constexpr int count = 1'000;
   std::vector<event> turns(count + 1);
   std::vector<future<void>> all;
-  const auto pass_on = [](event& mine, event& next, tracked) -> task<> {
-    (void)co_await mine.async_wait();
+  const auto pass_on = [](event& current, event& next, tracked) -> task<> {
+    (void)co_await current.async_wait();
     next.set();
   };
   for (int i = 0; i < count; ++i) {

@@ -1,11 +1,11 @@
 #pragma once
 
-// Where a function or a task is to start, and how urgent that is: what `async`, `spawn` and `scope`
-// take in the place of a bare executor.
+// The executor and the priority with which a function or a task starts: the argument of `async`,
+// `spawn` and `scope`.
 //
-// An executor converts to it, with the priority 0 that `submit` uses. A larger priority is more
-// urgent, and only an executor with priorities looks at it. It is that of the start: what a task
-// does after a wait, and what is attached to a future, is posted, and posts have no priority.
+// An executor converts to it, with priority 0 as in `submit`. A larger priority is more urgent;
+// only executors with priorities use it. It applies to the start only: the steps of a task after a
+// wait, and functions attached to a future, are posts, and posts have no priority.
 //
 //     auto mail = async({pool, 9}, send_password_mail);
 //     auto page = spawn({pool, 9}, render(request));
@@ -18,8 +18,7 @@
 namespace sluice {
 
 struct start_on {
-  start_on(executor& where, std::int32_t how_urgent = 0) noexcept
-      : on(where), priority(how_urgent) {}
+  start_on(executor& where, std::int32_t urgency = 0) noexcept : on(where), priority(urgency) {}
 
   executor& on;
   std::int32_t priority;

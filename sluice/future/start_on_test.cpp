@@ -14,7 +14,7 @@
 namespace sluice::testing::start_on_test {
 namespace {
 
-// One thread, held until `gate` is set; then it tells the order in which things started there.
+// One thread, blocked until `gate` is set; records the order in which functions started there.
 class start_on_test : public ::testing::Test {
  protected:
   start_on_test() {
@@ -32,8 +32,8 @@ class start_on_test : public ::testing::Test {
   auto note(char who) {
     return [this, who] { started += who; };
   }
-  static task<> note_in_task(std::string& to, char who) {
-    to += who;
+  static task<> note_in_task(std::string& text, char who) {
+    text += who;
     co_return;
   }
 
@@ -47,7 +47,7 @@ TEST_F(start_on_test, AsyncStartsTheMostUrgentFirst) {
   auto b = async(pool, note('b'));
   auto c = async({pool, -1}, note('c'));
   auto a = try_async({pool, 9}, note('a'));
-  auto z = async_within({pool, 10}, {}, note('z'));
+  auto z = async({pool, 10}, {}, note('z'));
   EXPECT_TRUE(a);
   EXPECT_EQ(order(), "zabc");
 }
@@ -56,7 +56,7 @@ TEST_F(start_on_test, SpawnStartsTheMostUrgentFirst) {
   auto b = spawn(pool, note_in_task(started, 'b'));
   auto c = spawn({pool, -1}, note_in_task(started, 'c'));
   auto a = try_spawn({pool, 9}, note_in_task(started, 'a'));
-  auto z = spawn_within({pool, 10}, {}, note_in_task(started, 'z'));
+  auto z = spawn({pool, 10}, {}, note_in_task(started, 'z'));
   EXPECT_TRUE(a);
   EXPECT_EQ(order(), "zabc");
 }
@@ -75,9 +75,9 @@ TEST_F(start_on_test, TheChildrenOfAScopeHaveItsPriority) {
   EXPECT_EQ(order(), "aabc");
 }
 
-task<> in_a_scope(start_on where, std::string& to, event& gate) {
+task<> in_a_scope(start_on where, std::string& text, event& gate) {
   auto body = [&](scope& s) -> task<> {
-    s.start([&to] { to += 'a'; });
+    s.start([&text] { text += 'a'; });
     gate.set();
     co_return;
   };

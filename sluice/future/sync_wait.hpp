@@ -1,23 +1,23 @@
 #pragma once
 
-// Runs a task to its end on the calling thread, and waits for it: the way from ordinary code into
-// coroutines, and the way to test them.
+// Runs a task to its end on the calling thread and returns its result: the bridge from ordinary
+// code into coroutines, and the way to test them.
 //
 // Use it in `main`, in tests, in a thread of your own. Prefer `spawn` to run a task on an executor,
 // `co_await` inside another task: a thread that waits here does nothing else.
 //
-// Guarantees: the task runs on an executor of its own, which is this thread. Every step of it runs
-// here, except what `resume_on` or an awaitable from outside the library takes elsewhere, and it
-// ends here. Asleep it costs no CPU. What the task throws is thrown here.
-// With limits it says how the wait ended, and nothing is left behind: at the deadline, or when the
-// token asks, the task is asked to stop (its waits end with `stopped`), `sync_wait` goes on until
-// it has ended, frees it, and says `timed_out` or `stopped`, whatever the task ended with; only an
-// exception other than future_error::cancelled is thrown all the same. A task that does not listen
-// to its stop_token is waited for as long as it takes. A token that has asked already wins: the
-// task is not begun. A deadline that has passed already still lets the task run as far as it gets
-// without waiting.
-// Limits: what the task spawns on its own executor (`this_task::executor()`) has to end before it
-// does: give it to a `scope`. That executor takes 1024 submissions at a time, then says `full`.
+// Guarantees: the task runs on an executor of its own, which is this thread. Every step runs and
+// ends here, except steps that `resume_on` or an awaitable from outside the library moves to other
+// threads. While the task sleeps it uses no CPU. An exception of the task is rethrown here.
+// With limits, sync_wait also returns how the wait ended, and leaves nothing behind: at the
+// deadline or when the token is requested, it requests the task's token (the task's waits end with
+// `stopped`), runs the task to its end, frees it, and returns `timed_out` or `stopped`. The task's
+// value is then dropped; an exception other than future_error::cancelled is rethrown. A task that
+// ignores its stop_token is waited for as long as it takes. If the token is requested already, the
+// task is not begun. If the deadline has passed already, the task still runs until its first wait.
+// Limits: tasks that the task spawns on its own executor (`this_task::executor()`) must end before
+// it does: start them in a `scope`. That executor accepts 1024 pending submissions, then returns
+// `full`.
 // Cost: no allocation without a deadline, two with one.
 //
 //     int n = sync_wait(length(lines));
@@ -53,25 +53,25 @@ class waited_task final : public task_root<T> {
     if (limits.deadline.is_never()) {
       begin(&limits.stop, limits.at);
       run_to_end(limits.at);
-      return this->take_within(limits.stop.stop_requested() ? status::stopped : status::ok);
+      return this->take_limited(limits.stop.stop_requested() ? status::stopped : status::ok);
     }
-    limited_stop asked(limits, {});
-    begin(&asked.token(), limits.at);
+    limited_stop limit(limits, {});
+    begin(&limit.token(), limits.at);
     while (!ended_ && loop_.try_run_next()) {
     }
-    if (!ended_) asked.waits_now();
+    if (!ended_) limit.waits_now();
     run_to_end(limits.at);
-    return this->take_within(asked.ended());
+    return this->take_limited(limit.ended());
   }
 
  private:
   void begin(const std::stop_token* token, const call_site& at) noexcept {
-    if (watch::is_on()) [[unlikely]] {
-      watch::took({.object = &loop_,
-                   .type = "sluice::sync_wait",
-                   .how = watch::held_as::running,
-                   .by = watch::party::coroutine(this->outermost()),
-                   .at = at});
+    if (wait_report::is_on()) [[unlikely]] {
+      wait_report::took({.object = &loop_,
+                         .type = "sluice::sync_wait",
+                         .mode = wait_report::held_as::running,
+                         .by = wait_report::party::coroutine(this->outermost()),
+                         .at = at});
     }
     this->set_context(&loop_, token);
     this->begin_posted();

@@ -23,8 +23,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A task that waits for an event, run by sync_wait on a thread and by `within` in a coroutine: what
-// holds for every wait of the library holds for a task with limits.
+// A task that waits for an event, run by sync_wait on a thread and by `within` in a coroutine: a
+// task with limits gives the guarantees of every wait of the library.
 class task_gate {
  public:
   status wait(const wait_limits& limits) { return sync_wait(pass(event_, {}), limits); }
@@ -142,7 +142,7 @@ TEST_F(sync_wait_test, AStopFromAnotherThreadEndsIt) {
   EXPECT_EQ(sync_wait(wait_for(never), source.get_token()).status(), status::stopped);
 }
 
-TEST_F(sync_wait_test, AStopThatCameFirstMeansThatTheTaskIsNotBegun) {
+TEST_F(sync_wait_test, WithAnEarlierStopTheTaskIsNotBegun) {
   std::stop_source source;
   source.request_stop();
   bool ran = false;
@@ -155,7 +155,7 @@ TEST_F(sync_wait_test, AStopThatCameFirstMeansThatTheTaskIsNotBegun) {
   EXPECT_FALSE(ran);
 }
 
-TEST_F(sync_wait_test, ADeadlineThatHasPassedLetsTheTaskRunAsFarAsItGetsWithoutWaiting) {
+TEST_F(sync_wait_test, WithAPassedDeadlineTheTaskStillRunsUntilItsFirstWait) {
   event open;
   open.set();
   EXPECT_EQ(*sync_wait(wait_for(open), deadline::after(-1s)), 1);
@@ -178,7 +178,7 @@ TEST_F(sync_wait_test, AnExceptionOfTheTasksOwnIsThrownAlsoWhenTimeWasUp) {
     co_return co_await p.get_future();
   };
   EXPECT_EQ(sync_wait(gives_up({}), deadline::after(1ms)).status(), status::timed_out)
-      << "future_error::cancelled is what being asked to stop looks like";
+      << "future_error::cancelled is the result of a stop";
 }
 
 TEST_F(sync_wait_test, MayBeCalledInsideATaskThatIsWaitedFor) {
@@ -191,23 +191,23 @@ TEST_F(sync_wait_test, MayBeCalledInsideATaskThatIsWaitedFor) {
   EXPECT_EQ(sync_wait(outer()), 1);
 }
 
-TEST_F(sync_wait_test, ItsExecutorTakesFunctionsUpToABoundAndThenSaysFull) {
+TEST_F(sync_wait_test, ItsExecutorTakesFunctionsUpToABoundAndThenReturnsFull) {
   int ran = 0;
   const auto floods = [&]() -> task<std::size_t> {
-    executor& mine = *co_await this_task::executor();
-    EXPECT_EQ(mine.name(), "sync_wait");
+    executor& current = *co_await this_task::executor();
+    EXPECT_EQ(current.name(), "sync_wait");
     std::size_t taken = 0;
-    while (mine.try_submit([&] { ++ran; })) ++taken;
-    EXPECT_EQ(mine.try_submit([] {}), status::full);
+    while (current.try_submit([&] { ++ran; })) ++taken;
+    EXPECT_EQ(current.try_submit([] {}), status::full);
     std::stop_source source;
     source.request_stop();
-    EXPECT_EQ(mine.submit([] {}, source.get_token()), status::stopped);
+    EXPECT_EQ(current.submit([] {}, source.get_token()), status::stopped);
     co_await this_task::yield();  // behind them
-    EXPECT_EQ(mine.try_submit([&] { ++ran; }), status::ok);
+    EXPECT_EQ(current.try_submit([&] { ++ran; }), status::ok);
     co_return taken;
   };
   EXPECT_EQ(sync_wait(floods()), 1024U);
-  EXPECT_EQ(ran, 1025) << "what was submitted last is run before it returns";
+  EXPECT_EQ(ran, 1025) << "the last submission runs before it returns";
 }
 
 TEST_F(sync_wait_test, DeadlinesStopsAndEventsThatRaceLeaveNothingBehind) {

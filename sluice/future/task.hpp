@@ -1,34 +1,33 @@
 #pragma once
 
-// A coroutine that is written like a function and waits like one, without holding a thread while
-// it waits.
+// A coroutine that is written like a function and does not hold a thread while it waits.
 //
-// Use it for anything that waits for several things in turn. Prefer `future` for a result that is
-// made somewhere else, a plain function on an executor for work that never waits.
+// Use it for work with several waits. Prefer `future` for a result that another party produces, a
+// plain function on an executor for work that never waits.
 //
-// A task is lazy: nothing of it runs until it is awaited by another task, given to `spawn` or to a
-// `scope`, or to `sync_wait`. It awaits other tasks, futures, timers, and every `async_x` call of
-// the library. It inherits from whoever awaits it:
-// - the executor: after a wait it goes on there. `co_await resume_on(other)` moves the rest of one
-//   task; the one that awaits it stays where it was, and goes on there.
-// - the stop_token: a wait that was given no token of its own uses the task's. So cancelling the
-//   outermost task ends the wait it is in, however deep, with `stopped` (awaiting a future throws
-//   future_error::cancelled). `co_await this_task::stop_token()` gives it to what computes.
+// A task is lazy: it does not run until it is awaited by another task, or passed to `spawn`, a
+// `scope` or `sync_wait`. It awaits other tasks, futures, timers, and every `async_x` call of the
+// library. It inherits from the awaiting task:
+// - the executor: after a wait it resumes there. `co_await resume_on(other)` moves the rest of one
+//   task; the awaiting task stays on its executor.
+// - the stop_token: a wait without its own token uses the task's. So cancelling the outermost task
+//   ends its current wait, however deep, with `stopped` (awaiting a future throws
+//   future_error::cancelled). `co_await this_task::stop_token()` returns it, for long computations.
 //
-// Guarantees: T may be void, a reference, or only movable. What the task throws is thrown where it
-// is awaited. Awaiting needs no stack: chains and loops of a million are fine, in every build.
-// Between its waits a task runs on one thread at a time, and what it did before a wait is seen
+// Guarantees: T may be void, a reference, or move-only. An exception of the task is rethrown where
+// it is awaited. Awaiting needs no stack: chains and loops of a million are fine, in every build.
+// Between its waits a task runs on one thread at a time; its effects before a wait are visible
 // after it. A task that is destroyed unawaited never ran; its frame and arguments are freed.
 // Awaiting twice, or awaiting an empty task, is a broken contract.
-// An awaitable from outside the library resumes the task wherever it likes: the task stays there
-// until its next wait in the library, or until `co_await resume_on(executor)`.
-// A task that waits for its own end, as one that awaits the future it was spawned with, waits for
-// ever: unlike a cycle of futures, that is not found.
-// Limits: parameters taken by reference must outlive the task, as must the lambda that a coroutine
-// lambda was called on. g++ 12 miscompiles a co_await in the condition of an if, while, for or
-// switch if the coroutine has declared no variable before it. Such a task ends the program when it
+// An awaitable from outside the library resumes the task on a thread of its choice: the task stays
+// there until its next wait in the library, or until `co_await resume_on(executor)`.
+// A task that waits for its own end, e.g. awaits the future it was spawned with, waits forever:
+// unlike a cycle of futures, that is not detected.
+// Limits: parameters taken by reference must outlive the task, as must the lambda object of a
+// coroutine lambda. g++ 12 miscompiles a co_await in the condition of an if, while, for or switch
+// if the coroutine has declared no variable before it. Such a task terminates the program when it
 // is called, with a message that names it. Name the result first: const auto s = co_await x();
-// Cost: one allocation a task, none a wait; ./bench future, workload task_pingpong.
+// Cost: one allocation per task, none per wait; ./bench future, workload task_pingpong.
 //
 //     task<int> length(channel<std::string>& in) {
 //       auto line = co_await in.async_receive();
@@ -51,7 +50,7 @@ namespace detail {
 template <class T>
 class task_root;
 
-// Awaits a task that hears another token than that of whoever awaits it. The token must live until
+// Awaits a task with a stop token other than the awaiting coroutine's. The token must live until
 // the task has ended.
 template <class T>
 auto await_with(task<T>&& t, const std::stop_token& token) noexcept;
@@ -74,12 +73,12 @@ class [[nodiscard("it runs only when it is awaited")]] task {
   }
   ~task() { destroy(); }
 
-  // False: default-made, moved from, or awaited.
+  // Returns false if default-constructed, moved from, or awaited.
   bool valid() const noexcept { return frame_ != nullptr; }
 
-  // Runs it; gives its result. The frame is freed with the awaiter, at the end of the expression.
+  // Runs the task and returns its result. The awaiter frees the frame at the end of the expression.
   auto operator co_await() && noexcept { return awaiter(take()); }
-  void operator co_await() & = delete;  // write co_await std::move(t): it is used up
+  void operator co_await() & = delete;  // write co_await std::move(t): awaiting consumes it
 
  private:
   using frame = std::coroutine_handle<promise_type>;
@@ -123,7 +122,7 @@ class [[nodiscard("it runs only when it is awaited")]] task {
       }
       detail::task_promise_base::set_awaiting(*this, awaiting);
       frame_.promise().begin(*this);
-      return go_on(frame_, sink, sink);
+      return transfer_to(frame_, sink, sink);
     }
     T await_resume() { return std::move(frame_.promise().result).value(); }
 

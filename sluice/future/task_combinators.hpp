@@ -1,29 +1,30 @@
 #pragma once
 
-// Runs several tasks at once and goes on when all have ended, or the first has; or one task for a
-// limited time.
+// Runs several tasks concurrently and resumes when all have ended, or the first has; or runs one
+// task within limits.
 //
-// Use these when the tasks are known where they start; `scope` when they are added as one goes. The
-// words and the results are those of the same names for futures. For those who know asyncio: gather
-// is `when_all` (with return_exceptions `when_all_settled`), wait(FIRST_COMPLETED) is `when_any`,
-// wait_for is `within`; TaskGroup is `scope`.
+// Use these when the tasks are known where they start; `scope` when tasks are added over time. The
+// names and results are those of the same functions for futures. In asyncio: gather is `when_all`
+// (with return_exceptions `when_all_settled`), wait(FIRST_COMPLETED) is `when_any`, wait_for is
+// `within`, TaskGroup is `scope`.
 //
-// - `when_all` gives all values, in order: a tuple (std::monostate for void, a
-//   std::reference_wrapper for a reference), or of a vector a vector, or nothing. The first that
-//   throws asks the others to stop, and its exception is thrown. `when_all_settled` asks nobody and
-//   gives how each ended.
-// - `when_any` gives the first to end: its index and how it ended. `when_any_success` the first
-//   that gives a value; when none does, it throws what one of the last threw. The others are asked
-//   to stop, and what they end with is dropped. The first of no tasks: throws broken_promise.
-// - `within` gives a task limits: an outcome, or for void a status. At the deadline, or when the
-//   token asks, the task is asked to stop, and `timed_out` or `stopped` is said when it has ended;
-//   only an exception other than future_error::cancelled is thrown all the same.
+// - `when_all` returns all values, in order: a tuple (std::monostate for void, a
+//   std::reference_wrapper for a reference), or for a vector of tasks a vector, or nothing. The
+//   first exception stops the others and is thrown. `when_all_settled` stops none and returns a
+//   `settled` for each.
+// - `when_any` returns the first task to end: its index and its `settled`. `when_any_success`
+//   returns the first value; if all tasks fail, it throws the exception of one of the last. Both
+//   stop the other tasks and drop their results. With an empty vector they throw broken_promise.
+// - `within` runs a task with limits and returns an outcome, or for void a status. At the deadline
+//   or when the token is requested, it requests the task's token, and returns `timed_out` or
+//   `stopped` once the task has ended; only an exception other than future_error::cancelled is
+//   rethrown.
 //
-// Guarantees: structured: whatever happens, they go on only when every one of the tasks has ended,
-// and give their result when every frame is freed. The tasks run on the executor of the task that
-// awaits, each from a post of its own, so on a pool they run in parallel; they hear its token too.
-// They are lazy, as tasks are. An empty task among them is a broken contract.
-// Cost: three allocations a call, for a vector also one for every two or three tasks.
+// Guarantees: structured: they always resume only after every task has ended and every frame is
+// freed. The tasks run on the executor of the awaiting task, each started by its own post, so on a
+// pool they run in parallel; they inherit its token. They are lazy, as tasks are. An empty task is
+// a broken contract.
+// Cost: three allocations per call; for a vector also one for every two or three tasks.
 //
 //     auto [user, mails] = co_await when_all(load_user(id), load_mails(id));
 //     auto first = co_await when_any_success(ask_all(mirrors));        // {index, value}
@@ -65,30 +66,31 @@ element_t<T> element_of(task_of_group<T>& ended) {
 template <class T>
 using elements_t = std::conditional_t<std::is_void_v<T>, void, std::vector<element_t<T>>>;
 
-// The result of the first of several, from the task that it is, at its place in the arguments.
+// Make the result of when_any and its variants from the first task and its index.
 template <class T, std::size_t I>
-first_settled<T> first_as(std::type_identity<first_settled<T>>, task_of_group<T>& it,
+first_settled<T> first_as(std::type_identity<first_settled<T>>, task_of_group<T>& first,
                           std::integral_constant<std::size_t, I> place) {
-  return {place, std::move(it.result())};
+  return {place, std::move(first.result())};
 }
 template <class... Ts, class T, std::size_t I>
-first_settled_of<Ts...> first_as(std::type_identity<first_settled_of<Ts...>>, task_of_group<T>& it,
+first_settled_of<Ts...> first_as(std::type_identity<first_settled_of<Ts...>>,
+                                 task_of_group<T>& first,
                                  std::integral_constant<std::size_t, I> place) {
-  return {place, std::variant<settled<Ts>...>(std::in_place_index<I>, std::move(it.result()))};
+  return {place, std::variant<settled<Ts>...>(std::in_place_index<I>, std::move(first.result()))};
 }
 template <class T>
-first_value<T> first_as(std::type_identity<first_value<T>>, task_of_group<T>& it,
+first_value<T> first_as(std::type_identity<first_value<T>>, task_of_group<T>& first,
                         std::size_t place) {
   if constexpr (std::is_void_v<T>) {
-    std::move(it.result()).value();
+    std::move(first.result()).value();
     return {place};
   } else {
-    return {place, std::move(it.result()).value()};
+    return {place, std::move(first.result()).value()};
   }
 }
-// The index of the first; when none has decided, because all have failed, of one of the last.
+// Returns the index of the deciding task; if all have failed and none decided, of one of the last.
 inline std::size_t first_in(const task_group& group) noexcept {
-  return group.decided() != task_group::nobody ? group.decided() : group.last();
+  return group.decided() != task_group::undecided ? group.decided() : group.last();
 }
 
 template <class R, class... Ts, std::size_t... I>
@@ -99,7 +101,7 @@ task<R> all_in_tuple(std::index_sequence<I...> in, decides rule, task<Ts>... ts)
   if constexpr (std::is_same_v<R, std::tuple<settled<Ts>...>>) {
     co_return R(std::move(std::get<I>(tasks).result())...);
   } else {
-    // What failed first is what is thrown, whatever the others made of being asked to stop.
+    // Throw the first failure, not the errors that stopping caused in the others.
     (void)((I == group.decided() && (std::get<I>(tasks).result().value(), true)) || ...);
     co_return R(element_of(std::get<I>(tasks))...);
   }
@@ -124,14 +126,14 @@ inline void check_first_of(std::size_t count) {
 }
 
 template <class T>
-class task_within final : public task_root<T> {
+class limited_task final : public task_root<T> {
  public:
-  explicit task_within(task<T>&& t) noexcept : task_root<T>(std::move(t)) {}
-  using task_root<T>::take_within;
-  event over;
+  explicit limited_task(task<T>&& t) noexcept : task_root<T>(std::move(t)) {}
+  using task_root<T>::take_limited;
+  event has_ended;
 
  private:
-  void ended() noexcept override { over.set(); }
+  void ended() noexcept override { has_ended.set(); }
 };
 
 }  // namespace detail
@@ -156,7 +158,7 @@ task<detail::elements_t<T>> when_all(std::vector<task<T>> ts) {
   detail::task_deque<T> tasks;
   detail::fill(tasks, ts, group);
   co_await detail::run_group(group, tasks);
-  if (group.decided() != group.nobody) (void)tasks[group.decided()].result().value();
+  if (group.decided() != group.undecided) (void)tasks[group.decided()].result().value();
   if constexpr (!std::is_void_v<T>) {
     std::vector<detail::element_t<T>> values;
     values.reserve(tasks.size());
@@ -176,7 +178,7 @@ task<std::vector<settled<T>>> when_all_settled(std::vector<task<T>> ts) {
   co_return all;
 }
 
-// first_settled<T> when all have one type, else first_settled_of<Ts...>.
+// Returns first_settled<T> if all tasks have one type, else first_settled_of<Ts...>.
 template <class T, class... Ts>
 auto when_any(task<T> first, task<Ts>... others) {
   using result = std::conditional_t<detail::all_same<T, Ts...>, first_settled<T>,
@@ -220,15 +222,15 @@ task<detail::limited_result_t<T>> within(task<T> t, wait_limits limits) {
   if (limits.stop.stop_requested() || inherited.stop_requested()) {
     co_return status(status::stopped);
   }
-  detail::limited_stop asked(limits, inherited);
-  detail::task_within<T> inner(std::move(t));
-  inner.set_context(co_await detail::sink_query(), &asked.token());
+  detail::limited_stop limit(limits, inherited);
+  detail::limited_task<T> inner(std::move(t));
+  inner.set_context(co_await detail::sink_query(), &limit.token());
   inner.begin_here();
-  if (!inner.over.is_set()) asked.waits_now();
-  auto over = inner.over.async_wait();
-  over.keep_own_limits();
-  (void)co_await over;
-  co_return inner.take_within(asked.ended());
+  if (!inner.has_ended.is_set()) limit.waits_now();
+  auto ended = inner.has_ended.async_wait();
+  ended.keep_own_limits();
+  (void)co_await ended;
+  co_return inner.take_limited(limit.ended());
 }
 
 }  // namespace sluice

@@ -39,7 +39,7 @@ task<int> fail(const char* why, tracked = {}) {
   throw std::runtime_error(why);
   co_return 0;
 }
-// -1 when it was asked to stop.
+// -1 if it was stopped.
 task<int> wait_for(event& e, int n, tracked = {}) {
   const status s = co_await e.async_wait();
   co_return s ? n : -1;
@@ -54,7 +54,7 @@ std::vector<task<int>> numbers(int count) {
 
 TEST_F(task_combinators_test, WhenAllGivesAllResultsInTheOrderOfItsArguments) {
   int target = 0;
-  const auto reference = [](int& to) -> task<int&> { co_return to; };
+  const auto reference = [](int& value) -> task<int&> { co_return value; };
   const auto moved = []() -> task<std::unique_ptr<int>> { co_return std::make_unique<int>(9); };
   auto [a, b, c, d] = sync_wait(when_all(number(1), nothing(), reference(target), moved()));
   static_assert(std::is_same_v<decltype(b), std::monostate>);
@@ -66,7 +66,7 @@ TEST_F(task_combinators_test, WhenAllGivesAllResultsInTheOrderOfItsArguments) {
   for (std::size_t i = 0; i < many.size(); ++i) EXPECT_EQ(many[i], static_cast<int>(i));
 }
 
-TEST_F(task_combinators_test, WhenAllOfNothingGivesNothing) {
+TEST_F(task_combinators_test, WhenAllOfNoTasksIsEmpty) {
   EXPECT_TRUE(sync_wait(when_all(std::vector<task<int>>())).empty());
   EXPECT_TRUE(sync_wait(when_all_settled(std::vector<task<int>>())).empty());
   sync_wait(when_all(std::vector<task<>>()));
@@ -85,8 +85,8 @@ TEST_F(task_combinators_test, WhenAllIsLazy) {
 TEST_F(task_combinators_test, WhenAllRunsItsTasksAtOnce) {
   event a;
   event b;
-  const auto sets = [](event& mine, event& other) -> task<> {
-    mine.set();
+  const auto sets = [](event& own, event& other) -> task<> {
+    own.set();
     (void)co_await other.async_wait();
   };
   (void)sync_wait(when_all(sets(a, b), sets(b, a)));
@@ -98,7 +98,7 @@ TEST_F(task_combinators_test, WhenAllRunsInParallelOnAPool) {
   std::atomic<int> inside{0};
   const auto meets = [](std::atomic<int>& in) -> task<> {
     ++in;
-    eventually([&] { return in == 2; });  // blocks its thread: only another one can be the second
+    eventually([&] { return in == 2; });  // blocks its thread: another must be the second
     co_return;
   };
   (void)spawn(pool, when_all(meets(inside), meets(inside))).get();
@@ -163,12 +163,12 @@ TEST_F(task_combinators_test, WhenAnyOfDifferentTypesGivesAVariant) {
   EXPECT_EQ(sync_wait(when_any(std::move(voids))).index, 0U);
 }
 
-TEST_F(task_combinators_test, WhenAnyGivesAlsoAFailureThatCameFirst) {
+TEST_F(task_combinators_test, WhenAnyAlsoReturnsAFirstFailure) {
   const auto failed = sync_wait(when_any(wait_for(never, 1), fail("first")));
   EXPECT_EQ(failed.index, 1U);
   EXPECT_THROW((void)failed.result.value(), std::runtime_error);
   EXPECT_EQ(sync_wait(when_any(number(1), fail("too late"))).result.value(), 1)
-      << "what a loser throws is dropped";
+      << "the exception of a loser is dropped";
 }
 
 TEST_F(task_combinators_test, WhenAnySuccessGivesTheFirstValue) {
@@ -183,7 +183,7 @@ TEST_F(task_combinators_test, WhenAnySuccessGivesTheFirstValue) {
   EXPECT_EQ(sync_wait(when_any_success(nothing(), nothing())).index, 0U);
 }
 
-TEST_F(task_combinators_test, WhenAnySuccessThrowsWhatTheLastThrewWhenAllFail) {
+TEST_F(task_combinators_test, WhenAnySuccessRethrowsTheLastFailureWhenAllFail) {
   try {
     (void)sync_wait(when_any_success(fail("a"), fail("b")));
     FAIL() << "no exception";
@@ -195,7 +195,7 @@ TEST_F(task_combinators_test, WhenAnySuccessThrowsWhatTheLastThrewWhenAllFail) {
   EXPECT_THROW((void)sync_wait(when_any_success(std::move(ts))), std::runtime_error);
 }
 
-TEST_F(task_combinators_test, WhenAllSettledWaitsForAllAndStopsNobody) {
+TEST_F(task_combinators_test, WhenAllSettledWaitsForAllAndStopsNone) {
   event go;
   const auto opens = [](event& e) -> task<int> {
     e.set();
@@ -213,7 +213,7 @@ TEST_F(task_combinators_test, WhenAllSettledWaitsForAllAndStopsNobody) {
   EXPECT_EQ(all[1].value(), 3);
 }
 
-TEST_F(task_combinators_test, WhenAnyGoesOnOnlyWhenTheLosersHaveEnded) {
+TEST_F(task_combinators_test, WhenAnyResumesOnlyWhenTheLosersHaveEnded) {
   manual_executor ex;
   bool loser_ended = false;
   const auto slow = [](event& on, bool& flag, tracked) -> task<int> {
@@ -247,7 +247,7 @@ TEST_F(task_combinators_test, WithinGivesTheValueInTime) {
   EXPECT_EQ(*sync_wait(within(number(3), {})), 3);
 }
 
-TEST_F(task_combinators_test, WithinStopsTheTaskAtItsDeadlineAndGoesOnWhenItHasEnded) {
+TEST_F(task_combinators_test, WithinStopsTheTaskAtItsDeadlineAndResumesWhenItHasEnded) {
   manual_clock clock;
   manual_executor ex;
   auto f = spawn(ex, within(wait_for(never, 1), deadline::after(1min, clock)));
@@ -262,7 +262,7 @@ TEST_F(task_combinators_test, WithinStopsTheTaskAtItsDeadlineAndGoesOnWhenItHasE
   EXPECT_EQ(clock.pending(), 0U);
 }
 
-TEST_F(task_combinators_test, WithinHearsItsOwnTokenAndThatOfTheTaskThatAwaits) {
+TEST_F(task_combinators_test, WithinStopsOnItsOwnTokenAndOnThatOfTheAwaitingTask) {
   for (const bool by_own : {false, true}) {
     std::stop_source source;
     manual_executor ex;
@@ -281,7 +281,7 @@ TEST_F(task_combinators_test, WithinHearsItsOwnTokenAndThatOfTheTaskThatAwaits) 
   EXPECT_EQ(sync_wait(within(number(1), source.get_token())).status(), status::stopped);
 }
 
-TEST_F(task_combinators_test, WithinThrowsWhatTheTaskThrew) {
+TEST_F(task_combinators_test, WithinRethrowsTheExceptionOfTheTask) {
   EXPECT_THROW((void)sync_wait(within(fail("now"), deadline::after(1h))), std::runtime_error);
   const auto complains = [](event& e) -> task<int> {
     const status s = co_await e.async_wait();

@@ -37,7 +37,7 @@ class task_test : public leak_checked {};
 task<int> answer(tracked = {}) { co_return 42; }
 task<> nothing() { co_return; }
 
-TEST_F(task_test, GivesItsValueToWhoeverAwaitsIt) {
+TEST_F(task_test, ReturnsItsValueToTheAwaitingTask) {
   const auto sum = []() -> task<int> { co_return co_await answer() + co_await answer(); };
   EXPECT_EQ(sync_wait(sum()), 84);
 }
@@ -105,14 +105,14 @@ TEST_F(task_test, CarriesReferences) {
   EXPECT_EQ(&sync_wait(constant(target)), &target);
 }
 
-TEST_F(task_test, ConvertsWhatIsReturned) {
+TEST_F(task_test, ConvertsTheReturnedValue) {
   const auto text = []() -> task<std::string> { co_return "text"; };
   EXPECT_EQ(sync_wait(text()), "text");
   const auto braces = []() -> task<std::vector<int>> { co_return {1, 2, 3}; };
   EXPECT_EQ(sync_wait(braces()).size(), 3U);
 }
 
-TEST_F(task_test, ThrowsWhereItIsAwaitedWhatItThrew) {
+TEST_F(task_test, RethrowsItsExceptionWhereItIsAwaited) {
   const auto fails = [](tracked) -> task<int> {
     throw std::runtime_error("no answer");
     co_return 0;
@@ -153,7 +153,7 @@ TEST_F(task_test, NorDoTheyOnAnInlineExecutorOrNone) {
   inline_executor here;
   EXPECT_EQ(spawn(here, nest(million)).get(), million);
   int got = 0;
-  const auto from_nowhere = [](int& to) -> detached { to = co_await nest(million); };
+  const auto from_nowhere = [](int& result) -> detached { result = co_await nest(million); };
   from_nowhere(got);
   EXPECT_EQ(got, million);
 }
@@ -163,7 +163,7 @@ task<> fail_at(int depth) {
   co_await fail_at(depth - 1);
 }
 
-TEST_F(task_test, AnExceptionComesUpThroughATenthOfAMillionTasks) {
+TEST_F(task_test, AnExceptionPropagatesThroughATenthOfAMillionTasks) {
   EXPECT_THROW(sync_wait(fail_at(million / 10)), std::runtime_error);
 }
 
@@ -184,7 +184,7 @@ TEST_F(task_test, AMillionYieldsAndMovesBetweenExecutorsNeedNoStack) {
 
 // ---- executor
 
-TEST_F(task_test, InheritsTheExecutorOfWhoeverAwaitsIt) {
+TEST_F(task_test, InheritsTheExecutorOfTheAwaitingTask) {
   manual_executor ex;
   const auto inner = []() -> task<executor*> { co_return co_await this_task::executor(); };
   const auto outer = [&]() -> task<executor*> { co_return co_await inner(); };
@@ -194,7 +194,7 @@ TEST_F(task_test, InheritsTheExecutorOfWhoeverAwaitsIt) {
   EXPECT_EQ(f.get(), &ex);
 }
 
-TEST_F(task_test, GoesOnOnItsExecutorAfterAWait) {
+TEST_F(task_test, ResumesOnItsExecutorAfterAWait) {
   manual_executor ex;
   event e;
   bool done = false;
@@ -211,7 +211,7 @@ TEST_F(task_test, GoesOnOnItsExecutorAfterAWait) {
   EXPECT_TRUE(done);
 }
 
-TEST_F(task_test, ResumeOnMovesTheRestOfATaskAndNotOfTheOneThatAwaitsIt) {
+TEST_F(task_test, ResumeOnMovesTheRestOfATaskAndNotOfTheAwaitingTask) {
   manual_executor a;
   manual_executor b;
   std::vector<std::string> steps;
@@ -219,20 +219,20 @@ TEST_F(task_test, ResumeOnMovesTheRestOfATaskAndNotOfTheOneThatAwaitsIt) {
   const auto inner = [&]() -> task<> {
     steps.push_back(std::string("inner begins on ") + here());
     co_await resume_on(b);
-    steps.push_back(std::string("inner goes on on ") + here());
+    steps.push_back(std::string("inner resumes on ") + here());
     co_await this_task::yield();
     steps.push_back(std::string("inner ends on ") + here());
   };
   const auto outer = [&]() -> task<> {
     co_await inner();
-    steps.push_back(std::string("outer goes on on ") + here());
+    steps.push_back(std::string("outer resumes on ") + here());
   };
   auto f = spawn(a, outer());
   while (!f.is_ready()) {
     ASSERT_TRUE(a.run_one() || b.run_one());
   }
-  EXPECT_EQ(steps, (std::vector<std::string>{"inner begins on a", "inner goes on on b",
-                                             "inner ends on b", "outer goes on on a"}));
+  EXPECT_EQ(steps, (std::vector<std::string>{"inner begins on a", "inner resumes on b",
+                                             "inner ends on b", "outer resumes on a"}));
 }
 
 TEST_F(task_test, ResumeOnWhereItRunsAlreadyDoesNotSuspend) {
@@ -243,7 +243,7 @@ TEST_F(task_test, ResumeOnWhereItRunsAlreadyDoesNotSuspend) {
   EXPECT_TRUE(f.is_ready());
 }
 
-TEST_F(task_test, YieldLetsOthersOfItsExecutorRun) {
+TEST_F(task_test, YieldRunsOtherWorkOfItsExecutor) {
   manual_executor ex;
   std::string order;
   event go;
@@ -270,8 +270,8 @@ TEST_F(task_test, ACoroutineThatIsNoTaskPassesItsSinkOn) {
     (void)co_await on.async_wait();
     co_return 1;
   };
-  const auto outer = [](manual_sink&, task<int> t, int& to) -> detached {
-    to = co_await std::move(t);
+  const auto outer = [](manual_sink&, task<int> t, int& result) -> detached {
+    result = co_await std::move(t);
   };
   outer(sink, waits(e), got);
   e.set();
@@ -280,14 +280,14 @@ TEST_F(task_test, ACoroutineThatIsNoTaskPassesItsSinkOn) {
   EXPECT_EQ(got, 1);
 }
 
-TEST_F(task_test, WithoutAnExecutorItGoesOnWhereItsWaitsEnd) {
+TEST_F(task_test, WithoutAnExecutorItResumesWhereItsWaitsEnd) {
   event e;
   std::thread::id went_on;
-  const auto waits = [](event& on, std::thread::id& to) -> task<> {
+  const auto waits = [](event& on, std::thread::id& resumed_on) -> task<> {
     executor* const none = co_await this_task::executor();
     EXPECT_EQ(none, nullptr);
     (void)co_await on.async_wait();
-    to = std::this_thread::get_id();
+    resumed_on = std::this_thread::get_id();
   };
   const auto outer = [](task<> t) -> detached { co_await std::move(t); };
   outer(waits(e, went_on));
@@ -301,7 +301,7 @@ TEST_F(task_test, WithoutAnExecutorItGoesOnWhereItsWaitsEnd) {
 
 // ---- stop
 
-// A task that waits in one way or another, below another task, and is asked to stop there.
+// A task that waits in one of several ways, awaited by another task, and is stopped there.
 template <class Wait>
 status stopped_in(Wait wait) {
   const auto inner = [](Wait& w) -> task<status> { co_return co_await w(); };
@@ -373,22 +373,22 @@ TEST_F(task_test, AwaitsFutures) {
 
 TEST_F(task_test, AWaitWithATokenOfItsOwnDoesNotUseTheTasks) {
   event e;
-  std::stop_source mine;
+  std::stop_source source;
   const auto waits = [](event& on, std::stop_token token) -> task<status> {
     co_return co_await on.async_wait(token);
   };
   manual_executor ex;
-  auto f = spawn(ex, waits(e, mine.get_token()));
+  auto f = spawn(ex, waits(e, source.get_token()));
   ex.run_all();
   f.cancel();
   ex.run_all();
   EXPECT_FALSE(f.is_ready());
-  mine.request_stop();
+  source.request_stop();
   ex.run_all();
   EXPECT_EQ(f.get(), status::stopped);
 }
 
-TEST_F(task_test, TellsWhatComputesOfItsToken) {
+TEST_F(task_test, ReturnsItsTokenForComputations) {
   const auto looks = []() -> task<bool> {
     const std::stop_token token = co_await this_task::stop_token();
     co_await this_task::yield();
@@ -403,7 +403,7 @@ TEST_F(task_test, TellsWhatComputesOfItsToken) {
   const auto possible = []() -> task<bool> {
     co_return (co_await this_task::stop_token()).stop_possible();
   };
-  EXPECT_FALSE(sync_wait(possible())) << "nobody can ask a task that is waited for without limits";
+  EXPECT_FALSE(sync_wait(possible())) << "a task without limits cannot be stopped";
 }
 
 TEST_F(task_test, AWaitMayStandInACondition) {
@@ -444,7 +444,7 @@ struct with_member {
 struct with_free {};
 from_outside operator co_await(with_free) noexcept { return {}; }
 
-TEST_F(task_test, AwaitsWhateverIsAwaitable) {
+TEST_F(task_test, AwaitsAnyAwaitable) {
   const auto all = []() -> task<int> {
     from_outside named;
     const int a = co_await named + co_await from_outside{};

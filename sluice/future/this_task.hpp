@@ -1,17 +1,17 @@
 #pragma once
 
-// What a task can learn about itself and do with itself.
+// Queries and actions of the current task.
 //
-//     const std::stop_token stop = co_await this_task::stop_token();   // for what computes long
-//     executor* const mine = co_await this_task::executor();
-//     co_await this_task::yield();          // lets others run on this executor
+//     const std::stop_token stop = co_await this_task::stop_token();   // for long computations
+//     executor* const here = co_await this_task::executor();
+//     co_await this_task::yield();          // other work of this executor runs first
 //     co_await resume_on(disk_threads);     // the rest of this task runs there
 //
-// `resume_on` moves the task that awaits it and the tasks it awaits afterwards, not the one that
-// awaits it. When the task runs there already, it goes on at once. The executor must outlive the
-// task, which its destructor checks. Neither `resume_on` nor `yield` fails, or ends early when the
-// task is asked to stop.
-// Cost: no allocation; one post, none when there is nothing to do.
+// `resume_on` moves the task that calls it and the tasks that it awaits afterwards, not the task
+// that awaits it. If the task runs on that executor already, it continues immediately. The executor
+// must outlive the task; its destructor checks that. `resume_on` and `yield` cannot fail, and do
+// not end early if the task's token is requested.
+// Cost: no allocation; one post, or none if the task stays where it is.
 
 #include <coroutine>
 #include <stop_token>
@@ -23,7 +23,7 @@ namespace sluice {
 
 namespace detail {
 
-// Looks into the promise of whoever awaits it, and does not suspend.
+// Reads the promise of the awaiting coroutine, without suspending.
 class stop_token_query {
  public:
   bool await_ready() const noexcept { return false; }
@@ -69,7 +69,7 @@ class [[nodiscard("co_await it")]] resume_on_awaiter final : private work {
     moving.promise().move_to(there_);
     if (executor::current() == &there_) return false;
     moving_ = moving;
-    there_.post(*this);  // from here on the task may be running, and this gone
+    there_.post(*this);  // after this the task may run, and this object be destroyed
     return true;
   }
   void await_resume() const noexcept {}
@@ -103,12 +103,12 @@ inline auto resume_on(executor& there) noexcept { return detail::resume_on_await
 
 namespace this_task {
 
-// The token that asks the awaiting task to stop. The reference holds as long as the task.
+// co_await returns the stop token of the task. The reference is valid as long as the task.
 inline auto stop_token() noexcept { return detail::stop_token_query(); }
-// The executor it runs on; null when it has none (or one that is only a work_sink).
+// co_await returns the executor of the task; null if it has none, or only a work_sink.
 inline auto executor() noexcept { return detail::executor_query(); }
-// Goes to the back of its executor's queue. Without an executor: runs what waits to be run on
-// this thread first.
+// Moves the task to the back of its executor's queue. Without an executor: behind the work that is
+// ready to run on this thread.
 inline auto yield() noexcept { return detail::yield_awaiter(); }
 
 }  // namespace this_task

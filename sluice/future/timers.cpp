@@ -9,12 +9,12 @@
 namespace sluice::detail {
 namespace {
 
-// Ends itself: when it fires, or when the one who cancels takes it out of the clock before.
+// Deletes itself: when it fires, or when a cancel disarms it first.
 class completion final : public timer {
  public:
   explicit completion(clock& on) : on_(on) {}
 
-  // Nobody else has the future yet, so nobody can cancel before it is armed.
+  // No other party has the future yet, so it cannot be cancelled before it is armed.
   static future<void> start(clock& on, time_point when) {
     auto self = std::make_unique<completion>(on);
     auto result = self->promise_.get_future();
@@ -30,7 +30,7 @@ class completion final : public timer {
   bool claim() noexcept override { return true; }
   void fire() noexcept override {
     promise<void> due = std::move(promise_);
-    delete this;  // waits for an `ending` that is just finding that it came too late
+    delete this;  // waits for a concurrent `ending`, whose disarm fails
     due.set_value();
   }
 
@@ -40,7 +40,7 @@ class completion final : public timer {
     void operator()() const noexcept {
       if (!self.on_.disarm(self)) return;
       promise<void> unwanted = std::move(self.promise_);
-      delete &self;  // with the stop_callback that is running: allowed on its own thread
+      delete &self;  // destroys the running stop_callback: allowed on its own thread
       unwanted.set_exception(future_error(future_error::cancelled));
     }
   };

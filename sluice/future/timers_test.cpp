@@ -42,7 +42,7 @@ task<status> sleep_one(clock& on, std::chrono::nanoseconds d, std::stop_token st
   co_return co_await sleep_for(d, on, stop);
 }
 
-TEST_F(timers_test, SleepGoesOnAtItsTimeOnTheTasksExecutor) {
+TEST_F(timers_test, SleepResumesAtItsTimeOnTheTasksExecutor) {
   auto f = spawn(ex, sleep_one(clock, 10s));
   ex.run_all();
   clock.advance(10s - 1ns);
@@ -53,7 +53,7 @@ TEST_F(timers_test, SleepGoesOnAtItsTimeOnTheTasksExecutor) {
   EXPECT_EQ(f.get(), status::ok);
 }
 
-TEST_F(timers_test, ATimeThatHasComeAlreadyIsNoWait) {
+TEST_F(timers_test, APassedTimeIsNoWait) {
   const auto sleeps = [](sluice::clock& on) -> task<bool> {
     bool all = static_cast<bool>(co_await sleep_for(0s, on));
     all = all && co_await sleep_for(-1h, on);
@@ -69,7 +69,7 @@ TEST_F(timers_test, ATimeThatHasComeAlreadyIsNoWait) {
   EXPECT_TRUE(f.get());
 }
 
-TEST_F(timers_test, OnTheRealClockItNeverGoesOnEarly) {
+TEST_F(timers_test, OnTheRealClockItNeverResumesEarly) {
   const auto sleeps = []() -> task<bool> {
     const auto start = std::chrono::steady_clock::now();
     bool ok = static_cast<bool>(co_await sleep_for(2ms));
@@ -109,7 +109,7 @@ TEST_F(timers_test, ASleepTooLongToCountEndsOnlyByAStop) {
   EXPECT_EQ(f.get(), status::stopped);
 }
 
-TEST_F(timers_test, SleepersGoOnInTheOrderOfTheirTimes) {
+TEST_F(timers_test, SleepersResumeInTheOrderOfTheirTimes) {
   std::vector<int> order;
   const auto sleeps = [&](int n, std::chrono::seconds d) -> task<> {
     (void)co_await sleep_for(d, clock);
@@ -136,11 +136,11 @@ TEST_F(timers_test, AMillionSleepersFireInOrder) {
   std::vector<std::uint32_t> woke;
   woke.reserve(count);
   int stopped = 0;
-  const auto sleeps = [](sluice::clock& on, std::uint32_t at, std::vector<std::uint32_t>& to,
+  const auto sleeps = [](sluice::clock& on, std::uint32_t at, std::vector<std::uint32_t>& order,
                          int& unwanted) -> task<> {
     const status s = co_await sleep_for(std::chrono::microseconds(at), on);
     if (s) {
-      to.push_back(at);
+      order.push_back(at);
     } else {
       ++unwanted;
     }
@@ -230,7 +230,7 @@ TEST_F(timers_test, EveryCallsAtMultiplesOfItsPeriodWithoutDrift) {
   auto ticking = every(10s, ex, [&] { at.push_back(clock.now() - start); }, clock);
   ex.run_all();
   for (int i = 0; i < 35; ++i) {
-    clock.advance(1s + 1ms);  // always a little late, more and more
+    clock.advance(1s + 1ms);  // later each time
     ex.run_all();
   }
   ASSERT_EQ(at.size(), 3U);
@@ -307,7 +307,7 @@ TEST_F(timers_test, ATokenEndsEvery) {
   EXPECT_EQ(calls, 1);
 }
 
-TEST_F(timers_test, WhatTheHandlerThrowsEndsEvery) {
+TEST_F(timers_test, AnExceptionOfTheHandlerEndsEvery) {
   auto ticking = every(1s, ex, [] { throw std::logic_error("tick"); }, clock);
   ex.run_all();
   clock.advance(1s);
@@ -318,7 +318,7 @@ TEST_F(timers_test, WhatTheHandlerThrowsEndsEvery) {
 
 TEST_F(timers_test, APeriodThatIsNotPositiveIsABrokenContract) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  EXPECT_DEATH((void)every(0s, ex, [] {}), "every.*longer than nothing");
+  EXPECT_DEATH((void)every(0s, ex, [] {}), "every.*a period > 0");
 }
 
 TEST_F(timers_test, EveryRunsOnTheRealClockToo) {

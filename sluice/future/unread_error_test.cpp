@@ -139,7 +139,7 @@ TEST_F(unread_error_test, OfASharedFutureWithoutReaders) {
   EXPECT_EQ(reported, texts{"no ink"});
 }
 
-// The library ended it: there is nothing that a function did wrong.
+// The library ended it: no function has failed.
 TEST_F(unread_error_test, IsNoCancelledNorRefusedNorDroppedWork) {
   auto cancelled = spawn(ex, failing_task());
   cancelled.cancel();
@@ -161,7 +161,7 @@ TEST_F(unread_error_test, IsNoCancelledNorRefusedNorDroppedWork) {
   EXPECT_EQ(reported, texts{"no ink"}) << "that of the async that ran";
 }
 
-TEST_F(unread_error_test, GoesToStandardErrorWhenThereIsNoOnError) {
+TEST_F(unread_error_test, IsWrittenToStandardErrorWithoutOnError) {
   ::testing::internal::CaptureStderr();
   inline_executor here;
   (void)async(here, fails);
@@ -185,7 +185,7 @@ TEST(unread_error_end_test, GoesToStandardErrorWhenTheExecutorHasEnded) {
   f.reset();
   EXPECT_EQ(::testing::internal::GetCapturedStderr(),
             "sluice: a function submitted to executor 'io' threw: no ink\n");
-  EXPECT_EQ(calls, 0) << "its captures may be gone";
+  EXPECT_EQ(calls, 0) << "its captures may be destroyed";
 }
 
 TEST(unread_error_end_test, BothAreReportedWhenOnErrorThrows) {
@@ -208,16 +208,16 @@ TEST(unread_error_end_test, IsReportedOnceWhileThePoolEnds) {
   for (int round = 0; round < 100; ++round) {
     std::vector<future<int>> failed;
     std::jthread drops;
-    atomic<std::size_t> heard{0};
+    atomic<std::size_t> unread{0};
     {
-      thread_pool pool({.core = 1, .on_error = [&](const std::exception_ptr&) { ++heard; }});
+      thread_pool pool({.core = 1, .on_error = [&](const std::exception_ptr&) { ++unread; }});
       for (int i = 0; i < 8; ++i) failed.push_back(spawn(pool, failing_task()));
       pool.drain();
       futures += failed.size();
       drops = std::jthread([&] { failed.clear(); });
     }
     drops.join();
-    calls += heard.load();
+    calls += unread.load();
   }
   const auto written = ::testing::internal::GetCapturedStderr();
   EXPECT_EQ(calls + static_cast<std::size_t>(std::ranges::count(written, '\n')), futures);

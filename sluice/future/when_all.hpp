@@ -1,16 +1,16 @@
 #pragma once
 
-// One future of many: of all their values, or of all their results.
+// Combines several futures into one: of all their values, or of all their results.
 //
-// Use `when_all` when the values are of no use without each other: it ends with the first failure,
-// at once, and cancels the rest. Use `when_all_settled` to hear of each how it ended.
+// Use `when_all` when the values are useless without each other: the first failure ends it
+// immediately and cancels the rest. Use `when_all_settled` to get the result of each.
 //
-// Guarantees: the values stand in the order of the futures, whatever the order of their coming.
-// Cancelling the result cancels every input. Of futures of one type in a vector: a vector of
-// values, for futures of void nothing; of futures of any types: a tuple, where void gives a
-// std::monostate; a reference becomes a std::reference_wrapper. None at all: complete at once,
-// and empty. The result has no executor: name one with `via`.
-// Cost: one allocation, and the result; an arrival is one atomic decrement.
+// Guarantees: the values are in the order of the futures, not in that of completion.
+// Cancelling the result cancels every input. Futures of one type in a vector give a vector of
+// values (nothing for void); futures of any types give a tuple, with std::monostate for void and a
+// std::reference_wrapper for a reference. Without futures the result is complete at once and empty.
+// The result has no executor: name one with `via`.
+// Cost: one allocation, and the result; each completion is one atomic decrement.
 //
 //     auto shown = when_all(load_user(id), load_orders(id))
 //                      .then([](std::tuple<user, orders> both) { show(both); });
@@ -35,7 +35,7 @@ struct settled_of_vector {
   static bool decides(vector_inputs<T>&, std::uint32_t) noexcept { return false; }
   static void decide(vector_inputs<T>&, std::uint32_t, settled<result>&) noexcept {}
   static void conclude(vector_inputs<T>& in, std::uint32_t, settled<result>& out) noexcept {
-    settle(out, [&] {
+    set_result_of(out, [&] {
       result all;
       all.reserve(in.size());
       in.each([&](future<T>& input, std::uint32_t) { all.push_back(std::move(result_of(input))); });
@@ -50,7 +50,7 @@ struct settled_of_tuple {
   static bool decides(tuple_inputs<Ts...>&, std::uint32_t) noexcept { return false; }
   static void decide(tuple_inputs<Ts...>&, std::uint32_t, settled<result>&) noexcept {}
   static void conclude(tuple_inputs<Ts...>& in, std::uint32_t, settled<result>& out) noexcept {
-    settle(out, [&] {
+    set_result_of(out, [&] {
       return std::apply([](auto&... each) { return result(std::move(result_of(each))...); },
                         in.all());
     });

@@ -16,7 +16,7 @@ namespace {
 
 class when_all_test : public leak_checked {
  protected:
-  // So many promises, and a vector of their futures.
+  // A number of promises, and a vector of their futures.
   template <class T>
   static std::vector<future<T>> futures_of(std::vector<promise<T>>& promises) {
     std::vector<future<T>> futures;
@@ -81,7 +81,7 @@ TEST_F(when_all_test, FailsAtOnceWithTheFirstFailureAndCancelsTheRest) {
   EXPECT_TRUE(all.is_ready());
   EXPECT_TRUE(asked[0].stop_requested());
   EXPECT_TRUE(asked[2].stop_requested());
-  EXPECT_FALSE(asked[1].stop_requested()) << "that one has ended already";
+  EXPECT_FALSE(asked[1].stop_requested()) << "that producer has ended already";
   promises[0].set_exception(std::logic_error("second"));
   EXPECT_THROW(all.get(), std::runtime_error);
   promises[2].set_value(2);  // too late, and destroyed
@@ -123,7 +123,7 @@ TEST_F(when_all_test, OfFuturesThatAreReadyIsReady) {
   EXPECT_THROW(failed.get(), std::runtime_error);
 }
 
-TEST_F(when_all_test, DroppedResultsDropWhatComes) {
+TEST_F(when_all_test, DroppedResultsDropTheirValues) {
   std::vector<promise<tracked>> promises(3);
   { auto dropped = when_all(futures_of(promises)); }
   for (auto& p : promises) EXPECT_FALSE(p.stop_token().stop_requested());
@@ -159,14 +159,14 @@ TEST_F(when_all_test, AMoveThatThrowsWhileTheyAreGatheredIsTheResult) {
   EXPECT_THROW(all.get(), std::runtime_error);
 }
 
-TEST_F(when_all_test, SettledWaitsForAllAndTellsOfEach) {
+TEST_F(when_all_test, SettledWaitsForAllAndReturnsEachResult) {
   std::vector<promise<tracked>> promises(3);
   std::vector<std::stop_token> asked;
   for (auto& p : promises) asked.push_back(p.stop_token());
   auto all = when_all_settled(futures_of(promises));
   promises[1].set_exception(std::runtime_error("one"));
   EXPECT_FALSE(all.is_ready());
-  EXPECT_FALSE(asked[0].stop_requested()) << "nobody is cancelled";
+  EXPECT_FALSE(asked[0].stop_requested()) << "no input is cancelled";
   promises[0].set_value(0);
   promises[2].set_value(2);
   const auto results = all.get();

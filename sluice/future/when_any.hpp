@@ -1,17 +1,17 @@
 #pragma once
 
-// The future of whichever ends first; the others are cancelled.
+// A future of the first of several futures to end; the others are cancelled.
 //
-// Use `when_any` to hear of the first that ends, well or badly, and `when_any_success` to ask
-// several for the same thing and take the first answer. Prefer `with_timeout` to race a timer.
+// Use `when_any` for the first to end, with a value or an error, and `when_any_success` to request
+// one thing from several parties and take the first value. Prefer `with_timeout` to race a timer.
 //
-// Guarantees: exactly one wins, also when several end at once. `index` counts from 0 in the order
-// of the futures. The losers are asked to stop before the result is given; they may still be at
-// work when it is, and what they end with is destroyed. Cancelling the result cancels every input.
-// `when_any_success` fails when all have failed, with the failure that came last. None at all
-// could never end: it ends at once with future_error::broken_promise.
+// Guarantees: exactly one wins, also if several end at once. `index` counts from 0 in the order of
+// the futures. The losers are cancelled before the result is set; they may still be running then,
+// and their results are destroyed. Cancelling the result cancels every input. `when_any_success`
+// fails if all have failed, with the last failure. With an empty vector the result could never be
+// set: it fails immediately with future_error::broken_promise.
 // The result has no executor: name one with `via`.
-// Cost: one allocation; an arrival is one atomic decrement, the first one exchange more.
+// Cost: one allocation; each completion is one atomic decrement, the first one exchange more.
 //
 //     auto winner = when_any(std::move(replicas)).get();
 //     log(winner.index, winner.result.has_value());
@@ -29,19 +29,19 @@
 
 namespace sluice {
 
-// The first of several that ended, and how.
+// The index and the result of the first future to end.
 template <class T>
 struct first_settled {
   std::size_t index;
   settled<T> result;
 };
-// The same when they have several types: the alternative `index` of the variant is engaged.
+// The same for several types: the variant holds the alternative `index`.
 template <class... Ts>
 struct first_settled_of {
   std::size_t index;
   std::variant<settled<Ts>...> result;
 };
-// The first of several that gave a value.
+// The index and the value of the first future to succeed.
 template <class T>
 struct first_value {
   std::size_t index;
@@ -67,7 +67,7 @@ template <class Inputs, class T>
 struct first_end : first_decides {
   using result = first_settled<T>;
   static void decide(Inputs& in, std::uint32_t i, settled<result>& out) noexcept {
-    settle(out, [&] {
+    set_result_of(out, [&] {
       return in.at(i, [&](auto& input) { return result{i, std::move(result_of(input))}; });
     });
   }
@@ -77,7 +77,7 @@ template <class... Ts>
 struct first_end_of_types : first_decides {
   using result = first_settled_of<Ts...>;
   static void decide(tuple_inputs<Ts...>& in, std::uint32_t i, settled<result>& out) noexcept {
-    settle(out, [&] { return take<0>(in, i); });
+    set_result_of(out, [&] { return take<0>(in, i); });
   }
 
  private:
@@ -98,7 +98,7 @@ struct first_success {
     return in.at(i, [](auto& input) { return result_of(input).has_value(); });
   }
   static void decide(Inputs& in, std::uint32_t i, settled<result>& out) noexcept {
-    settle(out, [&] {
+    set_result_of(out, [&] {
       return in.at(i, [&](auto& input) -> result {
         if constexpr (std::is_void_v<T>) {
           return {i};
@@ -129,7 +129,7 @@ future<first_settled<T>> when_any(std::vector<future<T>> futures) {
   if (futures.empty()) return detail::first_of_none<first_settled<T>>();
   return detail::fan_in<detail::first_end<inputs, T>>(inputs(std::move(futures)));
 }
-// first_settled<T> when all have one type, else first_settled_of<Ts...>.
+// Returns first_settled<T> if all futures have one type, else first_settled_of<Ts...>.
 template <class T, class... Ts>
 auto when_any(future<T> first, future<Ts>... others) {
   using inputs = detail::tuple_inputs<T, Ts...>;

@@ -49,7 +49,7 @@ TEST_F(when_any_test, AFailureIsAnEndToo) {
   EXPECT_TRUE(asked[0].stop_requested());
 }
 
-TEST_F(when_any_test, OfSeveralTypesTheAlternativeSaysWhich) {
+TEST_F(when_any_test, OfSeveralTypesTheAlternativeIsTheIndex) {
   promise<int> number;
   promise<std::string> text;
   auto any = when_any(number.get_future(), text.get_future(), promises[0].get_future());
@@ -58,7 +58,7 @@ TEST_F(when_any_test, OfSeveralTypesTheAlternativeSaysWhich) {
   EXPECT_EQ(winner.index, 1U);
   EXPECT_EQ(std::get<1>(winner.result).value(), "text");
   auto same = when_any(make_ready_future(1), make_ready_future(2)).get();
-  EXPECT_EQ(same.result.value(), 1) << "of one type there is no variant";
+  EXPECT_EQ(same.result.value(), 1) << "futures of one type need no variant";
   auto nothing = when_any(make_ready_future(), make_ready_future()).get();
   EXPECT_TRUE(nothing.result.has_value());
 }
@@ -85,11 +85,11 @@ TEST_F(when_any_test, CancellingTheResultCancelsEveryInput) {
   for (auto& each : asked) EXPECT_TRUE(each.stop_requested());
 }
 
-TEST_F(when_any_test, ADroppedResultLetsTheInputsRun) {
+TEST_F(when_any_test, ADroppedResultDoesNotStopTheInputs) {
   { auto dropped = when_any(futures()); }
   for (auto& each : asked) EXPECT_FALSE(each.stop_requested());
   promises[0].set_value(0);
-  EXPECT_TRUE(asked[1].stop_requested()) << "nobody needs the losers, as ever";
+  EXPECT_TRUE(asked[1].stop_requested()) << "the losers are cancelled as usual";
 }
 
 TEST_F(when_any_test, SuccessIgnoresFailuresUntilOneHasAValue) {

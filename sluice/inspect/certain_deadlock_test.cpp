@@ -21,7 +21,7 @@ using namespace std::chrono_literals;
 
 class certain_deadlock_test : public deadlock_fixture {};
 
-// What ends waits that have neither a deadline nor a stop_token: permits that nobody took.
+// Ends waits that have neither a deadline nor a stop_token by releasing permits.
 class rescue {
  public:
   explicit rescue(semaphore& s) : of_(s) {}
@@ -31,7 +31,7 @@ class rescue {
   semaphore& of_;
 };
 
-TEST_F(certain_deadlock_test, OneThroughLocksAndPermitsWithoutLimitsIsCertain) {
+TEST_F(certain_deadlock_test, LocksAndPermitsWithoutLimitsAreCertain) {
   semaphore slots(1, named("slots"));
   mutex m(named("m"));
   const ending at_the_end{*this};
@@ -52,7 +52,7 @@ TEST_F(certain_deadlock_test, OneThroughLocksAndPermitsWithoutLimitsIsCertain) {
   EXPECT_NE(found.text().find("deadlock of 2 parties:\n"), std::string::npos) << found.text();
 }
 
-TEST_F(certain_deadlock_test, OneWithALimitIsNotCertain) {
+TEST_F(certain_deadlock_test, ALimitIsNotCertain) {
   semaphore slots(1, named("slots"));
   mutex m(named("m"));
   const ending at_the_end{*this};
@@ -70,13 +70,13 @@ TEST_F(certain_deadlock_test, OneWithALimitIsNotCertain) {
   EXPECT_FALSE(the_deadlock().is_certain());
 }
 
-TEST_F(certain_deadlock_test, OneThroughAQueueIsNotCertain) {
+TEST_F(certain_deadlock_test, AQueueIsNotCertain) {
   bounded_queue<int> q({.capacity = 1, .name = "q"});
   mutex m(named("m"));
   const ending at_the_end{*this};
   party("ann", [&] {
     EXPECT_TRUE(q.push(0));
-    EXPECT_TRUE(q.pop());  // known to take
+    EXPECT_TRUE(q.pop());  // recorded as a consumer
     both_.arrive_and_wait();
     const std::lock_guard hold(m);
   });
@@ -93,13 +93,13 @@ TEST_F(certain_deadlock_test, OneThroughAQueueIsNotCertain) {
   q.close();
 }
 
-// Ann and Bob are stuck for certain only if Cat is, who has a permit too.
-TEST_F(certain_deadlock_test, OneThatAnotherWhoIsNotCertainlyStuckCouldEndIsNotCertain) {
+// Ann and Bob are certainly deadlocked only if Cat is, which holds a permit too.
+TEST_F(certain_deadlock_test, AThirdHolderThatIsNotCertainlyDeadlockedMakesItUncertain) {
   semaphore slots(2, named("slots"));
   bounded_queue<int> q({.capacity = 1, .name = "q"});
   mutex m(named("m"));
   barrier all(3);
-  event first;  // of those who have permits Ann is the first
+  event first;  // Ann is the first holder of a permit
   const ending at_the_end{*this};
   const rescue by_permits(slots);
   party("ann", [&] {
@@ -129,8 +129,8 @@ TEST_F(certain_deadlock_test, OneThatAnotherWhoIsNotCertainlyStuckCouldEndIsNotC
   q.close();
 }
 
-// Whoever was handed it will run, and could give it back.
-TEST_F(certain_deadlock_test, OneOfWhosePermitsOneWasHandedToATaskThatHasNotRunIsNotCertain) {
+// The task that was granted the permit will run and could release it.
+TEST_F(certain_deadlock_test, APermitGrantedToATaskThatHasNotRunMakesItUncertain) {
   semaphore slots(2, named("slots"));
   mutex m(named("m"));
   manual_executor later;
@@ -157,7 +157,7 @@ TEST_F(certain_deadlock_test, OneOfWhosePermitsOneWasHandedToATaskThatHasNotRunI
   auto x = spawn(later, body());
   (void)later.run_all();
   ASSERT_EQ(slots.waiting(), 1U);
-  slots.release();  // it is x's now
+  slots.release();  // grants it to x
   none_is_left.set();
   const auto found = the_deadlock();
   EXPECT_EQ(parties(found), (names{"ann", "bob"}));
@@ -166,8 +166,8 @@ TEST_F(certain_deadlock_test, OneOfWhosePermitsOneWasHandedToATaskThatHasNotRunI
   x.get();
 }
 
-// It gives back under the name of its thread, and so could any other.
-TEST_F(certain_deadlock_test, OneThroughAPermitThatACoroutineHasAwaitedIsNotCertain) {
+// A coroutine releases under the name of its thread, so any thread could release the permit.
+TEST_F(certain_deadlock_test, AnAwaitedPermitIsNotCertain) {
   semaphore slots(1, named("slots"));
   const ending at_the_end{*this};
   const rescue by_permits(slots);

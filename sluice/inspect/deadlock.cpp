@@ -12,89 +12,89 @@
 namespace sluice::inspect {
 namespace {
 
-using watch::party;
-using watch::served_by;
+using wait_report::party;
+using wait_report::served_by;
 
-// Whether it can end whoever is stuck.
+// Returns true if a limit can end the wait, even if all other parties are deadlocked.
 bool has_an_end(const wait_info& w) {
   return w.has_deadline || w.can_be_stopped || w.ends_by_itself;
 }
 
-// Whether its end depends on nothing but those who are known to have it. Who uses a queue or
-// channel is a sample, and who is asked may leave the answer to another.
-bool is_known_through(const wait_info& w) {
+// Returns true if only recorded parties can end the wait. The users of a queue or channel are a
+// sample, and an actor that was asked may delegate the reply.
+bool is_fully_known(const wait_info& w) {
   return !has_an_end(w) && std::ranges::all_of(w.on, [](const auto& o) {
-    return (o.by == served_by::holders || o.by == served_by::one) && !o.others_could;
+    return (o.by == served_by::holders || o.by == served_by::one) && !o.others_can_end;
   });
 }
 
-// At a queue or channel one does not serve oneself.
+// A party does not serve its own wait at a queue or channel.
 bool is_meeting(const object_info& o) {
-  return o.by == served_by::takers || o.by == served_by::givers;
+  return o.by == served_by::consumers || o.by == served_by::producers;
 }
 
-// The same as a wait of one whom it holds up: for the end of what the one who waits does there.
-wait_info held_up_by(const wait_info& w, const party_info& who) {
-  object_info turn{.type = "turn of", .name = w.who.text(), .wants = "end", .by = served_by::one};
-  turn.servers.push_back({.who = w.who, .how = "is in"});
-  return {.number = w.number, .who = who, .on = {std::move(turn)}, .time = w.time};
+// Returns the wait of a party that `w` also blocks: until the waiting party ends its turn.
+wait_info blocked_by(const wait_info& w, const party_info& other) {
+  object_info turn{.type = "turn of", .name = w.party.text(), .wants = "end", .by = served_by::one};
+  turn.servers.push_back({.party = w.party, .role = "is in"});
+  return {.number = w.number, .party = other, .on = {std::move(turn)}, .time = w.time};
 }
 
-// An actor that is waited for, and does not wait: if it is not in its turn, it needs a thread.
+// Returns the wait of an actor that does not wait itself: outside its turn it needs a thread.
 wait_info out_of_turn(const wait_info& w, const server_info& actor) {
   object_info thread{.type = "thread to run on",
                      .wants = "have a",
                      .by = served_by::holders,
-                     .others_could = true};
-  for (const auto& t : actor.runs_on) thread.servers.push_back({.who = t, .how = "could be"});
-  return {.number = w.number, .who = actor.who, .on = {std::move(thread)}, .time = w.time};
+                     .others_can_end = true};
+  for (const auto& t : actor.runs_on) thread.servers.push_back({.party = t, .role = "could be"});
+  return {.number = w.number, .party = actor.party, .on = {std::move(thread)}, .time = w.time};
 }
 
-// Who is stuck in one picture of all waits.
+// Finds the deadlocked parties in one snapshot of all waits.
 class search {
  public:
   search(const std::vector<wait_info>& all, std::chrono::nanoseconds min_wait) {
     for (const auto& w : all) {
-      by_party_[w.who.id].push_back(&w);
-      for (const auto& who : w.holds_up) {
-        by_party_[who.id].push_back(&derived_.emplace_back(held_up_by(w, who)));
+      by_party_[w.party.id].push_back(&w);
+      for (const auto& other : w.also_blocked) {
+        by_party_[other.id].push_back(&derived_.emplace_back(blocked_by(w, other)));
       }
     }
     for (const auto& w : all) add_idle(w);
-    for (const auto& [who, waits] : by_party_) {
-      for (const auto* w : waits) add_wants(*w);
+    for (const auto& [id, waits] : by_party_) {
+      for (const auto* w : waits) add_waiters(*w);
     }
-    for (const auto& [who, waits] : by_party_) {
+    for (const auto& [id, waits] : by_party_) {
       const bool old = std::ranges::all_of(waits, [&](auto* w) { return w->time >= min_wait; });
-      if (old) stuck_.insert(who);
+      if (old) stuck_.insert(id);
     }
     release_from(stuck_);
-    // The same among those of whom all is known: they are stuck whatever the others do.
+    // The fixpoint over the fully known waits: deadlocked regardless of the unknown parties.
     certain_ = stuck_;
-    std::erase_if(certain_, [&](party who) {
-      return !std::ranges::all_of(by_party_.at(who), [](auto* w) { return is_known_through(*w); });
+    std::erase_if(certain_, [&](party id) {
+      return !std::ranges::all_of(by_party_.at(id), [](auto* w) { return is_fully_known(*w); });
     });
     release_from(certain_);
   }
 
-  std::vector<deadlock> circles() const {
+  std::vector<deadlock> cycles() const {
     std::vector<deadlock> found;
     std::set<party> done;
     for (const auto& start : stuck_) {
-      std::vector<deadlock::step> way;
+      std::vector<deadlock::step> path;
       party at = start;
       while (!done.contains(at)) {
-        const auto on_the_way =
-            std::ranges::find_if(way, [&](const auto& s) { return s.wait.who.id == at; });
-        if (on_the_way != way.end()) {
-          way.erase(way.begin(), on_the_way);
-          found.push_back({std::move(way)});
+        const auto on_the_path =
+            std::ranges::find_if(path, [&](const auto& s) { return s.wait.party.id == at; });
+        if (on_the_path != path.end()) {
+          path.erase(path.begin(), on_the_path);
+          found.push_back({std::move(path)});
           break;
         }
-        way.push_back(step_of(at));
-        at = way.back().holder.who.id;
+        path.push_back(step_of(at));
+        at = path.back().holder.party.id;
       }
-      mark(start, done);
+      mark_reached(start, done);
     }
     return found;
   }
@@ -103,93 +103,94 @@ class search {
   void add_idle(const wait_info& w) {
     for (const auto& o : w.on) {
       for (const auto& s : o.servers) {
-        if (s.runs_on.empty() || by_party_.contains(s.who.id)) continue;
-        by_party_[s.who.id].push_back(&derived_.emplace_back(out_of_turn(w, s)));
+        if (s.runs_on.empty() || by_party_.contains(s.party.id)) continue;
+        by_party_[s.party.id].push_back(&derived_.emplace_back(out_of_turn(w, s)));
       }
     }
   }
 
-  void add_wants(const wait_info& w) {
+  void add_waiters(const wait_info& w) {
     for (const auto& o : w.on) {
-      for (const auto& s : o.servers) wanted_by_[s.who.id].push_back(w.who.id);
+      for (const auto& s : o.servers) waiters_of_[s.party.id].push_back(w.party.id);
     }
   }
 
-  // All in it are taken to be stuck, until one is found whom somebody could help. Of the others,
-  // those may be free then who want something of that one.
+  // Greatest fixpoint: assumes that every party in `stuck` is deadlocked, removes any that a party
+  // outside the set could release, and re-checks the waiters of a removed party.
   void release_from(std::set<party>& stuck) const {
-    const auto is_free = [&](party who) {
-      return stuck.contains(who) &&
-             !std::ranges::all_of(by_party_.at(who), [&](auto* w) { return is_stuck(*w, stuck); });
+    const auto is_free = [&](party id) {
+      return stuck.contains(id) &&
+             !std::ranges::all_of(by_party_.at(id), [&](auto* w) { return is_stuck(*w, stuck); });
     };
     std::vector<party> free;
     std::ranges::copy_if(stuck, std::back_inserter(free), is_free);
     while (!free.empty()) {
-      const party who = free.back();
+      const party id = free.back();
       free.pop_back();
-      if (stuck.erase(who) == 0) continue;
-      const auto others = wanted_by_.find(who);
-      if (others == wanted_by_.end()) continue;
+      if (stuck.erase(id) == 0) continue;
+      const auto others = waiters_of_.find(id);
+      if (others == waiters_of_.end()) continue;
       std::ranges::copy_if(others->second, std::back_inserter(free), is_free);
     }
   }
 
   static bool is_stuck(const wait_info& w, const std::set<party>& stuck) {
     return !w.on.empty() &&
-           std::ranges::all_of(w.on, [&](const auto& o) { return is_stuck(o, w.who.id, stuck); });
+           std::ranges::all_of(w.on, [&](const auto& o) { return is_stuck(o, w.party.id, stuck); });
   }
 
-  // Whether nobody who is free could give it.
-  static bool is_stuck(const object_info& o, party who, const std::set<party>& stuck) {
+  // Returns true if no party outside `stuck` could release the object to this party.
+  static bool is_stuck(const object_info& o, party id, const std::set<party>& stuck) {
     if (o.by == served_by::unknown) return false;
     bool anybody = false;
     bool all = true;
     for (const auto& s : o.servers) {
-      if (is_meeting(o) && s.who.id == who) continue;
+      if (is_meeting(o) && s.party.id == id) continue;
       anybody = true;
-      const bool in_it = stuck.contains(s.who.id);
-      if (!s.enough && in_it) return true;  // it is needed, whoever else may let go
-      all = all && in_it;
+      const bool is_in = stuck.contains(s.party.id);
+      if (!s.is_sufficient && is_in) return true;  // it has to release, regardless of the others
+      all = all && is_in;
     }
     return anybody && all;
   }
 
-  // One thing that a stuck party waits for, and one stuck party that could give it: one that is
-  // certainly stuck, if there is one, so that who is certainly stuck leads to such a circle.
-  deadlock::step step_of(party who) const {
-    const wait_info& w = *by_party_.at(who).front();
+  // Returns one object that a deadlocked party waits for, with one deadlocked party that could
+  // release it. Prefers a certain one: so the path from a certain party ends in a certain cycle.
+  deadlock::step step_of(party id) const {
+    const wait_info& w = *by_party_.at(id).front();
     const object_info& o = w.on.front();
     const auto in = [&](const std::set<party>& some) {
       return std::ranges::find_if(o.servers, [&](const auto& s) {
-        return some.contains(s.who.id) && !(is_meeting(o) && s.who.id == who);
+        return some.contains(s.party.id) && !(is_meeting(o) && s.party.id == id);
       });
     };
     const auto sure = in(certain_);
-    return {w, o, sure != o.servers.end() ? *sure : *in(stuck_), certain_.contains(who)};
+    return {w, o, sure != o.servers.end() ? *sure : *in(stuck_), certain_.contains(id)};
   }
 
-  // All that are reached from here lead into the same circle.
-  void mark(party from, std::set<party>& done) const {
-    while (done.insert(from).second) from = step_of(from).holder.who.id;
+  // All parties reached from here lead into the same cycle.
+  void mark_reached(party from, std::set<party>& done) const {
+    while (done.insert(from).second) from = step_of(from).holder.party.id;
   }
 
   std::deque<wait_info> derived_;
   std::map<party, std::vector<const wait_info*>> by_party_;
-  std::map<party, std::vector<party>> wanted_by_;  // who waits for something that it could give
+  std::map<party, std::vector<party>> waiters_of_;  // the parties whose waits this party could end
   std::set<party> stuck_;
   std::set<party> certain_;
 };
 
-// Without those that have gone on since: all that is left has been in the same waits all the time,
-// and so could not let go of anything meanwhile.
-std::vector<wait_info> still_in(std::vector<wait_info> before, const std::vector<wait_info>& now) {
+// Removes the parties that have resumed since. The remaining ones were in the same waits the whole
+// time, and so released nothing meanwhile.
+std::vector<wait_info> still_waiting(std::vector<wait_info> before,
+                                     const std::vector<wait_info>& now) {
   std::set<std::uint64_t> numbers;
   for (const auto& w : now) numbers.insert(w.number);
-  std::set<party> gone_on;
+  std::set<party> resumed;
   for (const auto& w : before) {
-    if (!numbers.contains(w.number)) gone_on.insert(w.who.id);
+    if (!numbers.contains(w.number)) resumed.insert(w.party.id);
   }
-  std::erase_if(before, [&](const wait_info& w) { return gone_on.contains(w.who.id); });
+  std::erase_if(before, [&](const wait_info& w) { return resumed.contains(w.party.id); });
   return before;
 }
 
@@ -220,11 +221,11 @@ std::string deadlock::text() const {
   }
   all += ":\n";
   for (const auto& s : steps) {
-    all += "  " + s.wait.who.text() + " waits to " + s.object.wants + " " + s.object.text();
+    all += "  " + s.wait.party.text() + " waits to " + s.object.wants + " " + s.object.text();
     if (s.object.capacity) all += " (capacity " + std::to_string(*s.object.capacity) + ")";
     all += " for " + to_text(s.wait.time);
     if (s.wait.at) all += " at " + to_string(*s.wait.at);
-    all += ",\n    which " + s.holder.who.text() + " " + s.holder.how;
+    all += ",\n    which " + s.holder.party.text() + " " + s.holder.role;
     if (s.holder.held) all += " for " + to_text(*s.holder.held);
     if (s.holder.at) all += ", taken at " + to_string(*s.holder.at);
     all += "\n";
@@ -234,12 +235,12 @@ std::string deadlock::text() const {
 
 std::vector<deadlock> find_deadlocks(std::chrono::nanoseconds min_wait) {
   auto first = waits();
-  if (search(first, min_wait).circles().empty()) return {};
-  // The picture was not taken at one moment: only who is in the same waits after it counts.
+  if (search(first, min_wait).cycles().empty()) return {};
+  // The snapshot was not atomic: only parties that are in the same waits afterwards count.
   const auto second = waits();
-  first = still_in(std::move(first), second);
-  auto found = search(first, min_wait).circles();
-  const auto again = search(second, min_wait).circles();
+  first = still_waiting(std::move(first), second);
+  auto found = search(first, min_wait).cycles();
+  const auto again = search(second, min_wait).cycles();
   std::erase_if(found, [&](deadlock& d) {
     const auto same =
         std::ranges::find_if(again, [&](const deadlock& a) { return a.waits() == d.waits(); });

@@ -33,14 +33,14 @@ using namespace std::chrono_literals;
 
 class deadlock_test : public deadlock_fixture {};
 
-TEST_F(deadlock_test, TwoMutexesTakenBothWaysRoundUntilTheirDeadlines) {
+TEST_F(deadlock_test, TwoMutexesLockedInBothOrdersUntilTheirDeadlines) {
   manual_clock time;
   mutex left(named("left"));
   mutex right(named("right"));
   const auto take = [&](mutex& first, mutex& second) {
     const std::lock_guard hold(first);
     both_.arrive_and_wait();
-    EXPECT_EQ(second.lock_within(deadline::after(1h, time)), status::timed_out);
+    EXPECT_EQ(second.lock(deadline::after(1h, time)), status::timed_out);
     both_.arrive_and_wait();
   };
   const ending at_the_end{*this};
@@ -51,14 +51,14 @@ TEST_F(deadlock_test, TwoMutexesTakenBothWaysRoundUntilTheirDeadlines) {
   EXPECT_EQ(objects(found), (names{"mutex left", "mutex right"}));
   EXPECT_TRUE(found.ends_by_itself());
   for (const auto& s : found.steps) {
-    EXPECT_EQ(s.holder.how, "holds");
-    EXPECT_NE(s.holder.who.id, s.wait.who.id);
+    EXPECT_EQ(s.holder.role, "holds");
+    EXPECT_NE(s.holder.party.id, s.wait.party.id);
     EXPECT_NE(inspect::to_string(s.wait.at.value()).find("deadlock_test.cpp"), std::string::npos);
   }
   const auto text = found.text();
-  for (const auto* said :
+  for (const auto* part :
        {"deadlock of 2 parties", "ann", "bob", "mutex left", "mutex right", "until a deadline"}) {
-    EXPECT_NE(text.find(said), std::string::npos) << text;
+    EXPECT_NE(text.find(part), std::string::npos) << text;
   }
   eventually([&] { return time.pending() == 2; });
   time.advance(2h);
@@ -66,7 +66,7 @@ TEST_F(deadlock_test, TwoMutexesTakenBothWaysRoundUntilTheirDeadlines) {
   EXPECT_TRUE(inspect::find_deadlocks().empty());
 }
 
-TEST_F(deadlock_test, WaitsThatAreTooYoungAreLeftAlone) {
+TEST_F(deadlock_test, WaitsYoungerThanTheMinimumAreIgnored) {
   mutex left;
   mutex right;
   const auto take = [&](mutex& first, mutex& second) {
@@ -82,14 +82,14 @@ TEST_F(deadlock_test, WaitsThatAreTooYoungAreLeftAlone) {
   EXPECT_FALSE(inspect::find_deadlocks(0h).empty());
 }
 
-TEST_F(deadlock_test, TwoFullQueuesOfWhichEachIsEmptiedByTheOther) {
+TEST_F(deadlock_test, TwoFullQueuesWithEachOthersProducersAsConsumers) {
   bounded_queue<int> there({.capacity = 1, .name = "there"});
   bounded_queue<int> back({.capacity = 1, .name = "back"});
-  const auto exchange = [&](bounded_queue<int>& to, bounded_queue<int>& from) {
-    EXPECT_TRUE(to.push(1));
-    EXPECT_TRUE(from.pop());  // both are known to take
+  const auto exchange = [&](bounded_queue<int>& target, bounded_queue<int>& source) {
+    EXPECT_TRUE(target.push(1));
+    EXPECT_TRUE(source.pop());  // both are recorded as consumers
     both_.arrive_and_wait();
-    while (to.push(2, token())) {
+    while (target.push(2, token())) {
     }
   };
   const ending at_the_end{*this};
@@ -100,16 +100,16 @@ TEST_F(deadlock_test, TwoFullQueuesOfWhichEachIsEmptiedByTheOther) {
   EXPECT_EQ(objects(found), (names{"bounded_queue there", "bounded_queue back"}));
 }
 
-TEST_F(deadlock_test, AFullQueueThatSomebodyElseTakesFromTooIsNone) {
+TEST_F(deadlock_test, AFullQueueWithAnotherConsumerIsNoDeadlock) {
   bounded_queue<int> there({.capacity = 1, .name = "there"});
   bounded_queue<int> back({.capacity = 1, .name = "back"});
   ASSERT_TRUE(there.push(0));
-  ASSERT_TRUE(there.pop());  // this thread does, and does not wait
-  const auto exchange = [&](bounded_queue<int>& to, bounded_queue<int>& from) {
-    EXPECT_TRUE(to.push(1));
-    EXPECT_TRUE(from.pop());
+  ASSERT_TRUE(there.pop());  // by this thread, which does not wait
+  const auto exchange = [&](bounded_queue<int>& target, bounded_queue<int>& source) {
+    EXPECT_TRUE(target.push(1));
+    EXPECT_TRUE(source.pop());
     both_.arrive_and_wait();
-    while (to.push(2, token())) {
+    while (target.push(2, token())) {
     }
   };
   const ending at_the_end{*this};
@@ -140,10 +140,10 @@ TEST_F(deadlock_test, ASemaphoreAndALock) {
   EXPECT_EQ(objects(found), (names{"semaphore slots", "mutex m"}));
 }
 
-TEST_F(deadlock_test, ASemaphoreOfWhichAnotherHasPermitsTooIsNone) {
+TEST_F(deadlock_test, ASemaphoreWithAnotherHolderIsNoDeadlock) {
   semaphore slots(2, named("slots"));
   mutex m(named("m"));
-  slots.acquire();  // by this thread, which does not wait, and keeps it
+  slots.acquire();  // by this thread, which does not wait and keeps the permit
   const ending at_the_end{*this};
   party("ann", [&] {
     slots.acquire();
@@ -160,7 +160,7 @@ TEST_F(deadlock_test, ASemaphoreOfWhichAnotherHasPermitsTooIsNone) {
   EXPECT_TRUE(inspect::find_deadlocks().empty());
 }
 
-TEST_F(deadlock_test, OneWhoHasAllPermitsAndWantsMore) {
+TEST_F(deadlock_test, APartyWithAllPermitsThatAcquiresMore) {
   semaphore slots(1, named("slots"));
   const ending at_the_end{*this};
   party("ann", [&] {
@@ -171,7 +171,7 @@ TEST_F(deadlock_test, OneWhoHasAllPermitsAndWantsMore) {
   EXPECT_EQ(parties(the_deadlock()), (names{"ann"}));
 }
 
-TEST_F(deadlock_test, ASemaphoreOfWhichOneHasPermitsForWhomThereWasNoRoomIsNone) {
+TEST_F(deadlock_test, ASemaphoreWithAHolderThatDidNotFitIsNoDeadlock) {
   semaphore slots(2, named("slots"));
   event has_one;
   event go_on;
@@ -187,7 +187,7 @@ TEST_F(deadlock_test, ASemaphoreOfWhichOneHasPermitsForWhomThereWasNoRoomIsNone)
   std::vector<mutex> many(8000);
   for (auto& m : many) m.lock();
   ASSERT_GT(inspect::left_out(), 0U);
-  slots.acquire();  // by this thread, which goes on
+  slots.acquire();  // by this thread, which does not wait
   go_on.set();
   until_waited_for(&slots);
   EXPECT_TRUE(inspect::find_deadlocks().empty());
@@ -195,10 +195,10 @@ TEST_F(deadlock_test, ASemaphoreOfWhichOneHasPermitsForWhomThereWasNoRoomIsNone)
   slots.release();
 }
 
-// Promises that are kept are given without having been taken, as signals are.
-TEST_F(deadlock_test, ASemaphoreThatIsASignalIsNoneAlsoAfterThousandsOfPromises) {
+// Completing a promise looks like the release of a signal: there was no acquisition.
+TEST_F(deadlock_test, ASignalSemaphoreIsNoDeadlockAlsoAfterThousandsOfPromises) {
   const auto keep_many = [] {
-    std::vector<promise<int>> all(4000);  // each at an address of its own
+    std::vector<promise<int>> all(4000);  // at different addresses
     std::vector<future<int>> futures;
     for (auto& p : all) futures.push_back(p.get_future());
     for (auto& p : all) p.set_value(1);
@@ -242,7 +242,7 @@ TEST_F(deadlock_test, TwoRendezvousChannelsOnWhichBothSend) {
   EXPECT_EQ(objects(found), (names{"channel there", "channel back"}));
 }
 
-TEST_F(deadlock_test, ASelectIsStuckOnlyWhenAllOfItsCasesAre) {
+TEST_F(deadlock_test, ASelectIsDeadlockedOnlyIfAllOfItsCasesAre) {
   channel<int> there({.capacity = 0, .name = "there"});
   channel<int> back({.capacity = 0, .name = "back"});
   channel<int> news({.capacity = 1, .name = "news"});
@@ -267,7 +267,7 @@ TEST_F(deadlock_test, ASelectIsStuckOnlyWhenAllOfItsCasesAre) {
   EXPECT_EQ(parties(the_deadlock()), (names{"ann", "bob"}));
 }
 
-TEST_F(deadlock_test, AJoinOfAFunctionThatWantsTheLockOfWhoJoins) {
+TEST_F(deadlock_test, AJoinOfAFunctionThatLocksTheJoinersMutex) {
   mutex m(named("m"));
   thread_pool pool({.core = 1, .capacity = 4, .name = "pool"});
   const ending at_the_end{*this};
@@ -282,7 +282,7 @@ TEST_F(deadlock_test, AJoinOfAFunctionThatWantsTheLockOfWhoJoins) {
   threads_.clear();
 }
 
-TEST_F(deadlock_test, TheEndOfAPoolOfWhichAThreadWantsTheLockOfWhoEndsIt) {
+TEST_F(deadlock_test, TheDestructorOfAPoolWhoseThreadLocksTheDestroyersMutex) {
   mutex m(named("m"));
   event held;
   thread_pool pool({.core = 2, .capacity = 4, .name = "pool"});
@@ -327,16 +327,16 @@ TEST_F(deadlock_test, ACoroutineAndAThread) {
   const auto found = the_deadlock();
   EXPECT_EQ(objects(found), (names{"mutex left", "mutex right"}));
   const auto coroutines = std::ranges::count_if(found.steps, [](const auto& s) {
-    return s.wait.who.id.what() == watch::party::kind::coroutine;
+    return s.wait.party.id.type() == wait_report::party::kind::coroutine;
   });
   EXPECT_EQ(coroutines, 1);
   stop_.request_stop();
   ended.get();
 }
 
-// A coroutine gives back under the name of the thread that it is on: which of two readers has let
-// go is not known then.
-TEST_F(deadlock_test, ACoroutineThatHasLetGoOfALockThatAnotherStillReadsIsNotTakenForItsReader) {
+// A coroutine releases under the name of its thread: which of two readers has released is not known
+// then.
+TEST_F(deadlock_test, ACoroutineThatReleasedASharedLockIsNotListedAsItsReader) {
   shared_mutex table(named("table"));
   mutex m(named("m"));
   thread_pool pool({.core = 2, .capacity = 4, .name = "pool"});
@@ -371,13 +371,13 @@ TEST_F(deadlock_test, ACoroutineThatHasLetGoOfALockThatAnotherStillReadsIsNotTak
   b.get();
 }
 
-TEST_F(deadlock_test, WhoStillReadsIsAGuessWhenAThreadAndATaskOnItDidBoth) {
+TEST_F(deadlock_test, TheRemainingReaderIsAGuessAfterAThreadAndItsTaskBothRead) {
   shared_mutex table(named("table"));
   event read;
   event go;
   mutex m(named("m"));
   const ending at_the_end{*this};
-  // The task is still known as a reader after its thread's name was taken for the one that left.
+  // The task is still listed as a reader: its release removed the entry of its thread.
   party("ann", [&] {
     const std::shared_lock reads(table);
     const auto body = [&]() -> task<> {
@@ -396,10 +396,10 @@ TEST_F(deadlock_test, WhoStillReadsIsAGuessWhenAThreadAndATaskOnItDidBoth) {
   });
   until_waited_for(&table);
   until_waited_for(&m);
-  for (const auto& w : waits_on(&table)) EXPECT_EQ(w.on[0].by, watch::served_by::unknown);
+  for (const auto& w : waits_on(&table)) EXPECT_EQ(w.on[0].by, wait_report::served_by::unknown);
 }
 
-TEST_F(deadlock_test, TwoCoroutinesWithASemaphoreAndALockAlsoAfterACleanRound) {
+TEST_F(deadlock_test, TwoCoroutinesWithASemaphoreAndALockAlsoAfterACompleteRound) {
   semaphore slots(1, named("slots"));
   mutex m(named("m"));
   thread_pool pool({.core = 2, .capacity = 4, .name = "pool"});
@@ -428,7 +428,7 @@ TEST_F(deadlock_test, TwoCoroutinesWithASemaphoreAndALockAlsoAfterACleanRound) {
   b.get();
 }
 
-TEST_F(deadlock_test, ASyncWaitForATaskThatWantsTheLockOfWhoWaits) {
+TEST_F(deadlock_test, ASyncWaitForATaskThatLocksTheWaitersMutex) {
   mutex m(named("m"));
   const ending at_the_end{*this};
   party("ann", [&] {
@@ -470,10 +470,10 @@ TEST_F(deadlock_test, ThreePartiesThroughALockASemaphoreAndAFullQueue) {
   EXPECT_EQ(objects(found), (names{"mutex m", "semaphore slots", "bounded_queue q"}));
 }
 
-TEST_F(deadlock_test, AWriterStuckBehindOneOfSeveralReaders) {
+TEST_F(deadlock_test, AWriterDeadlockedWithOneOfSeveralReaders) {
   shared_mutex table(named("table"));
   mutex m(named("m"));
-  table.lock_shared();  // by this thread, which goes on
+  table.lock_shared();  // by this thread, which does not wait
   const ending at_the_end{*this};
   party("ann", [&] {
     const std::shared_lock reads(table);
@@ -489,7 +489,7 @@ TEST_F(deadlock_test, AWriterStuckBehindOneOfSeveralReaders) {
   table.unlock_shared();
 }
 
-TEST_F(deadlock_test, AChainOfWaitsIsNone) {
+TEST_F(deadlock_test, AChainOfWaitsIsNoDeadlock) {
   mutex first(named("first"));
   mutex second(named("second"));
   event go;
@@ -526,7 +526,7 @@ TEST_F(deadlock_test, ConsumersOfAnEmptyQueueAreIdle) {
   EXPECT_TRUE(inspect::find_deadlocks().empty());
 }
 
-TEST_F(deadlock_test, ThoseWhoWaitForADeadlockAreNotPartOfIt) {
+TEST_F(deadlock_test, WaitersForADeadlockedPartyAreNotPartOfTheDeadlock) {
   mutex left(named("left"));
   mutex right(named("right"));
   const auto take = [&](mutex& first, mutex& second) {

@@ -16,8 +16,8 @@ using detail::address_text;
 
 std::string limits_text(const wait_info& w) {
   std::string all;
-  const auto add = [&](bool is_so, const char* what) {
-    if (is_so) all += (all.empty() ? "" : ", ") + std::string(what);
+  const auto add = [&](bool is_so, const char* limit) {
+    if (is_so) all += (all.empty() ? "" : ", ") + std::string(limit);
   };
   add(w.has_deadline, "deadline");
   add(w.can_be_stopped, "stop");
@@ -36,7 +36,7 @@ std::string servers_text(const wait_info& w) {
   for (const auto& o : w.on) {
     for (const auto& s : o.servers) {
       if (!all.empty()) all += "; ";
-      all += s.who.text() + ' ' + s.how;
+      all += s.party.text() + ' ' + s.role;
       if (s.held) all += " for " + to_text(*s.held);
       if (s.at) all += " at " + to_string(*s.at);
     }
@@ -104,44 +104,44 @@ std::string member(std::string_view name, std::string_view value) {
   return quoted(name) + ':' + std::string(value);
 }
 
-std::string_view kind_text(watch::party::kind kind) {
+std::string_view kind_text(wait_report::party::kind kind) {
   switch (kind) {
-    case watch::party::kind::nobody:
+    case wait_report::party::kind::none:
       return "nobody";
-    case watch::party::kind::thread:
+    case wait_report::party::kind::thread:
       return "thread";
-    case watch::party::kind::coroutine:
+    case wait_report::party::kind::coroutine:
       return "coroutine";
-    case watch::party::kind::actor:
+    case wait_report::party::kind::actor:
       return "actor";
-    case watch::party::kind::callback:
+    case wait_report::party::kind::callback:
       return "callback";
-    case watch::party::kind::executor:
+    case wait_report::party::kind::executor:
       return "executor";
   }
   return "nobody";
 }
 
 std::string party_json(const party_info& p) {
-  std::string all = '{' + member("kind", quoted(kind_text(p.id.what())));
-  if (p.id.what() == watch::party::kind::thread) {
+  std::string all = '{' + member("kind", quoted(kind_text(p.id.type())));
+  if (p.id.type() == wait_report::party::kind::thread) {
     all += ',' + member("number", std::to_string(p.id.thread_number())) + ',' +
            member("tid", std::to_string(p.id.kernel_thread()));
-  } else if (p.id.what() == watch::party::kind::actor) {
-    // Apart: as one number they are more than a reader of JSON takes without rounding.
+  } else if (p.id.type() == wait_report::party::kind::actor) {
+    // Two members: as one number they exceed the integers that a double represents exactly.
     all += ',' + member("number", std::to_string(p.id.actor_number())) + ',' +
-           member("system", std::to_string(p.id.id() / watch::party::actor(0, 1).id()));
+           member("system", std::to_string(p.id.id() / wait_report::party::actor(0, 1).id()));
   } else {
     all += ',' + member("id", std::to_string(p.id.id()));
   }
   return all + ',' + member("name", quoted(p.name)) + '}';
 }
 
-// Of a wait that holds up nobody else: nothing.
-std::string held_up_json(const wait_info& w) {
-  if (w.holds_up.empty()) return "";
+// Returns "" for a wait that blocks no other party.
+std::string also_blocked_json(const wait_info& w) {
+  if (w.also_blocked.empty()) return "";
   std::string all;
-  for (const auto& p : w.holds_up) all += (all.empty() ? "" : ",") + party_json(p);
+  for (const auto& p : w.also_blocked) all += (all.empty() ? "" : ",") + party_json(p);
   return ',' + quoted("holds_up") + ":[" + all + ']';
 }
 
@@ -153,7 +153,7 @@ std::string object_json(const object_info& o) {
   all += ',' + quoted("could_be_ended_by") + ":[";
   for (const auto& s : o.servers) {
     if (&s != &o.servers.front()) all += ',';
-    all += '{' + member("who", party_json(s.who)) + ',' + member("how", quoted(s.how));
+    all += '{' + member("who", party_json(s.party)) + ',' + member("how", quoted(s.role));
     if (s.held) all += ',' + member("held_ns", std::to_string(s.held->count()));
     if (s.at) all += ',' + member("at", quoted(to_string(*s.at)));
     all += '}';
@@ -161,7 +161,7 @@ std::string object_json(const object_info& o) {
   return all + "]}";
 }
 
-// ---- graphs: one walk for both languages
+// ---- graphs: one traversal for both languages
 
 struct graph {
   struct node {
@@ -169,21 +169,21 @@ struct graph {
     bool is_party = false;
   };
   struct arrow {
-    std::string from{};
-    std::string to{};
+    std::string source{};
+    std::string target{};
     std::string label{};
     auto operator<=>(const arrow&) const = default;
   };
-  std::vector<std::pair<std::string, node>> nodes{};  // by their first appearance
+  std::vector<std::pair<std::string, node>> nodes{};  // in the order of their first appearance
   std::set<arrow> arrows{};
 
-  // A node is one party or one object, however many have the same name.
+  // One node per party or object, also if several have the same name.
   std::string party(const party_info& p) { return id('p', word(p), p.text()); }
   std::string object(const object_info& o) {
     if (o.address != nullptr) return id('o', address_text(o.address), o.text());
-    // It is known only by its name, and by those who could give it.
+    // Without an address: identified by its name and its servers.
     std::string key = o.text();
-    for (const auto& s : o.servers) key += ' ' + word(s.who);
+    for (const auto& s : o.servers) key += ' ' + word(s.party);
     return id('n', key, o.text());
   }
 
@@ -204,18 +204,18 @@ struct graph {
 graph graph_of(const std::vector<wait_info>& waits) {
   graph g;
   for (const auto& w : waits) {
-    const auto who = g.party(w.who);
-    for (const auto& p : w.holds_up) g.arrows.insert({g.party(p), who, "is in its turn"});
+    const auto party = g.party(w.party);
+    for (const auto& p : w.also_blocked) g.arrows.insert({g.party(p), party, "is in its turn"});
     for (const auto& o : w.on) {
       const auto on = g.object(o);
-      g.arrows.insert({who, on, o.wants + " " + to_text(w.time)});
-      for (const auto& s : o.servers) g.arrows.insert({on, g.party(s.who), s.how});
+      g.arrows.insert({party, on, o.wants + " " + to_text(w.time)});
+      for (const auto& s : o.servers) g.arrows.insert({on, g.party(s.party), s.role});
     }
   }
   return g;
 }
 
-// For both: no quotes or line ends inside a label.
+// Quotes a label for both languages: without quotes and line ends inside.
 std::string label(std::string_view text) {
   std::string all = "\"";
   for (const char c : text) {
@@ -246,22 +246,22 @@ std::string to_text(std::chrono::nanoseconds time) {
 }
 
 std::string to_text(const std::vector<wait_info>& waits) {
-  table rows({"who", "waits to", "for", "limits", "at", "who could end it"});
+  table rows({"party", "waits to", "for", "limits", "at", "could be ended by"});
   for (const auto& w : waits) {
     std::string on;
     for (const auto& o : w.on) on += (on.empty() ? "" : " or ") + wants_text(o);
-    rows.add({w.who.text(), on, to_text(w.time), limits_text(w), w.at ? to_string(*w.at) : "-",
+    rows.add({w.party.text(), on, to_text(w.time), limits_text(w), w.at ? to_string(*w.at) : "-",
               servers_text(w)});
   }
   return rows.text();
 }
 
 std::string to_text(const std::vector<contention_info>& contention) {
-  table rows({"object", "waits", "in vain", "waited", "longest", "waiting", "most"});
+  table rows({"object", "waits", "futile", "waited", "longest", "waiting", "max"});
   for (const auto& c : contention) {
     const object_info o{.address = c.address, .type = c.type, .name = c.name};
-    rows.add({o.text(), std::to_string(c.waits), std::to_string(c.woken_in_vain), to_text(c.waited),
-              to_text(c.longest), std::to_string(c.waiting), std::to_string(c.waiting_most)});
+    rows.add({o.text(), std::to_string(c.waits), std::to_string(c.futile_wakes), to_text(c.waited),
+              to_text(c.longest), std::to_string(c.waiting), std::to_string(c.waiting_max)});
   }
   return rows.text();
 }
@@ -271,7 +271,7 @@ std::string to_json(const std::vector<wait_info>& waits) {
   for (const auto& w : waits) {
     if (&w != &waits.front()) all += ",\n";
     all += '{' + member("number", std::to_string(w.number)) + ',' +
-           member("who", party_json(w.who)) + ',' +
+           member("who", party_json(w.party)) + ',' +
            member("waited_ns", std::to_string(w.time.count())) + ',' +
            member("has_deadline", w.has_deadline ? "true" : "false") + ',' +
            member("can_be_stopped", w.can_be_stopped ? "true" : "false") + ',' +
@@ -279,7 +279,7 @@ std::string to_json(const std::vector<wait_info>& waits) {
     if (w.at) all += ',' + member("at", quoted(to_string(*w.at)));
     all += ',' + quoted("on") + ":[";
     for (const auto& o : w.on) all += (&o == &w.on.front() ? "" : ",") + object_json(o);
-    all += ']' + held_up_json(w) + '}';
+    all += ']' + also_blocked_json(w) + '}';
   }
   return all + "]\n";
 }
@@ -292,7 +292,7 @@ std::string to_dot(const std::vector<wait_info>& waits) {
            (n.is_party ? ", shape=box];\n" : ", shape=box, style=rounded];\n");
   }
   for (const auto& a : g.arrows) {
-    all += "  " + a.from + " -> " + a.to + " [label=" + label(a.label) + "];\n";
+    all += "  " + a.source + " -> " + a.target + " [label=" + label(a.label) + "];\n";
   }
   return all + "}\n";
 }
@@ -304,7 +304,7 @@ std::string to_mermaid(const std::vector<wait_info>& waits) {
     all += "  " + id + (n.is_party ? "[" : "(") + label(n.label) + (n.is_party ? "]\n" : ")\n");
   }
   for (const auto& a : g.arrows) {
-    all += "  " + a.from + " -->|" + label(a.label) + "| " + a.to + "\n";
+    all += "  " + a.source + " -->|" + label(a.label) + "| " + a.target + "\n";
   }
   return all;
 }

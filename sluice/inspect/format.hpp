@@ -1,13 +1,13 @@
 #pragma once
 
-// The list of waits for people and for programs: as a table, as JSON, and as a graph of who waits
-// for whom, in the languages of Graphviz and Mermaid.
+// Formats the list of waits: as a table, as JSON, and as a graph in the languages of Graphviz and
+// Mermaid.
 //
 //     std::cerr << inspect::to_text(inspect::waits());
 //     write("waits.dot", inspect::to_dot(inspect::waits()));      // dot -Tsvg waits.dot
 //
-// The graph has a box for each party, a rounded one for each object; an arrow from a party to the
-// object that it waits for, with the time, and from an object to each party that could end the
+// The graph has a box for each party and a rounded box for each object; an arrow from each party to
+// the object that it waits for, with the time, and from the object to each party that could end the
 // wait.
 
 #include <chrono>

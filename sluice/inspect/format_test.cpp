@@ -11,30 +11,30 @@ namespace {
 using namespace std::chrono_literals;
 using inspect::wait_info;
 
-// Two threads, as one would see them: a waits for the lock of b, b for room in a queue.
+// Two waits: a waits for b's lock, b for capacity in a queue.
 std::vector<wait_info> two_waits() {
-  const auto a = inspect::party_info{watch::party::actor(1), "a \"quoted\""};
-  const auto b = inspect::party_info{watch::party::actor(2), "b"};
-  wait_info first{.number = 1, .who = a, .time = 1500us};
+  const auto a = inspect::party_info{wait_report::party::actor(1), "a \"quoted\""};
+  const auto b = inspect::party_info{wait_report::party::actor(2), "b"};
+  wait_info first{.number = 1, .party = a, .time = 1500us};
   first.on.push_back({.type = "mutex", .name = "ledger", .wants = "lock"});
-  first.on[0].servers.push_back({.who = b, .how = "holds", .held = 2s});
-  wait_info second{.number = 2, .who = b, .time = 12s, .has_deadline = true};
+  first.on[0].servers.push_back({.party = b, .role = "holds", .held = 2s});
+  wait_info second{.number = 2, .party = b, .time = 12s, .has_deadline = true};
   second.on.push_back({.type = "bounded_queue", .name = "emails", .wants = "push", .capacity = 8});
-  second.on[0].servers.push_back({.who = a, .how = "pops"});
+  second.on[0].servers.push_back({.party = a, .role = "pops"});
   return {first, second};
 }
 
 TEST(format_test, TextHasARowForEachWait) {
   EXPECT_EQ(inspect::to_text(two_waits()),
-            "who                   waits to                                for     limits    at"
-            "  who could end it\n"
+            "party                 waits to                                for     limits    at"
+            "  could be ended by\n"
             "actor 1 (a \"quoted\")  lock mutex ledger                       1.5 ms            -"
             "   actor 2 (b) holds for 2.0 s\n"
             "actor 2 (b)           push bounded_queue emails (capacity 8)  12.0 s  deadline  -"
             "   actor 1 (a \"quoted\") pops\n");
 }
 
-TEST(format_test, TextTellsWhereALockWasTaken) {
+TEST(format_test, TextShowsWhereALockWasAcquired) {
   auto waits = two_waits();
   const call_site here;
   waits[0].on[0].servers[0].at = here;
@@ -54,7 +54,7 @@ TEST(format_test, AllLimitsAreNamed) {
   EXPECT_NE(inspect::to_text({w}).find("deadline, stop, ends by itself"), std::string::npos);
 }
 
-TEST(format_test, JsonIsWhatAProgramReads) {
+TEST(format_test, JsonHasAMemberForEachField) {
   const std::string expected =
       R"j([{"number":1,"who":{"kind":"actor","number":1,"system":0,"name":"a \"quoted\""},)j"
       R"j("waited_ns":1500000,"has_deadline":false,"can_be_stopped":false,)j"
@@ -76,11 +76,11 @@ TEST(format_test, JsonIsWhatAProgramReads) {
   EXPECT_EQ(inspect::to_json(two_waits()), expected);
 }
 
-// A double, which is what most readers of JSON have, is exact up to 2^53.
-TEST(format_test, TheNumberOfAnActorAndOfItsSystemAreApart) {
+// Most JSON readers use a double, which is exact up to 2^53.
+TEST(format_test, ActorNumberAndSystemNumberAreSeparateMembers) {
   const auto last = (std::uint64_t{1} << 44) - 1;
-  wait_info w{.number = 1, .who = {watch::party::actor(7, 60'000), "far"}, .time = 1s};
-  w.holds_up.push_back({watch::party::actor(last, 65'535), "last"});
+  wait_info w{.number = 1, .party = {wait_report::party::actor(7, 60'000), "far"}, .time = 1s};
+  w.also_blocked.push_back({wait_report::party::actor(last, 65'535), "last"});
   const auto json = inspect::to_json({w});
   EXPECT_NE(json.find(R"({"kind":"actor","number":7,"system":60000,"name":"far"})"),
             std::string::npos)
@@ -90,7 +90,7 @@ TEST(format_test, TheNumberOfAnActorAndOfItsSystemAreApart) {
   EXPECT_NE(inspect::to_text({w}).find("actor 7 (far)"), std::string::npos);
 }
 
-TEST(format_test, DotIsAGraphOfWhoWaitsForWhom) {
+TEST(format_test, DotHasAnEdgeForEachWaitAndEachServer) {
   EXPECT_EQ(inspect::to_dot(two_waits()),
             "digraph waits {\n"
             "  rankdir=LR;\n"
@@ -118,19 +118,19 @@ TEST(format_test, MermaidIsTheSameGraph) {
             "  p2 -->|\"push 12.0 s\"| o3\n");
 }
 
-// Two mutexes called m: a holds one and waits for the other, which b holds. As one node they would
-// be a circle.
-TEST(format_test, WhatHasTheSameNameIsNotTheSameNode) {
+// Two mutexes with the name m: a holds one and waits for the other, which b holds. As one node they
+// would form a cycle.
+TEST(format_test, ObjectsWithTheSameNameAreDifferentNodes) {
   const int first = 0;
   const int second = 0;
-  const auto a = inspect::party_info{watch::party::actor(1), "a"};
-  const auto b = inspect::party_info{watch::party::actor(2), "b"};
-  wait_info of_a{.number = 1, .who = a, .time = 1s};
+  const auto a = inspect::party_info{wait_report::party::actor(1), "a"};
+  const auto b = inspect::party_info{wait_report::party::actor(2), "b"};
+  wait_info of_a{.number = 1, .party = a, .time = 1s};
   of_a.on.push_back({.address = &first, .type = "mutex", .name = "m", .wants = "lock"});
-  of_a.on[0].servers.push_back({.who = b, .how = "holds"});
-  wait_info of_c{.number = 2, .who = {watch::party::actor(3), "a"}, .time = 1s};
+  of_a.on[0].servers.push_back({.party = b, .role = "holds"});
+  wait_info of_c{.number = 2, .party = {wait_report::party::actor(3), "a"}, .time = 1s};
   of_c.on.push_back({.address = &second, .type = "mutex", .name = "m", .wants = "lock"});
-  of_c.on[0].servers.push_back({.who = a, .how = "holds"});
+  of_c.on[0].servers.push_back({.party = a, .role = "holds"});
   EXPECT_EQ(inspect::to_mermaid({of_a, of_c}),
             "flowchart LR\n"
             "  p0[\"actor 1 (a)\"]\n"
@@ -144,21 +144,21 @@ TEST(format_test, WhatHasTheSameNameIsNotTheSameNode) {
             "  p3 -->|\"lock 1.0 s\"| o4\n");
 }
 
-TEST(format_test, ActorsOfOneNameAreNotTheSameNode) {
-  const auto a = inspect::party_info{watch::party::actor(1), "worker"};
-  const auto b = inspect::party_info{watch::party::actor(2), "worker"};
-  wait_info of_a{.number = 1, .who = a, .time = 1s};
-  of_a.on.push_back({.type = "actor", .name = "worker", .wants = "hear from"});
-  of_a.on[0].servers.push_back({.who = b, .how = "is asked"});
-  wait_info of_c{.number = 2, .who = {watch::party::actor(3), "desk"}, .time = 1s};
-  of_c.on.push_back({.type = "actor", .name = "worker", .wants = "hear from"});
-  of_c.on[0].servers.push_back({.who = a, .how = "is asked"});
+TEST(format_test, ActorsWithTheSameNameAreDifferentNodes) {
+  const auto a = inspect::party_info{wait_report::party::actor(1), "worker"};
+  const auto b = inspect::party_info{wait_report::party::actor(2), "worker"};
+  wait_info of_a{.number = 1, .party = a, .time = 1s};
+  of_a.on.push_back({.type = "actor", .name = "worker", .wants = "get a reply from"});
+  of_a.on[0].servers.push_back({.party = b, .role = "is asked"});
+  wait_info of_c{.number = 2, .party = {wait_report::party::actor(3), "desk"}, .time = 1s};
+  of_c.on.push_back({.type = "actor", .name = "worker", .wants = "get a reply from"});
+  of_c.on[0].servers.push_back({.party = a, .role = "is asked"});
   const auto text = inspect::to_mermaid({of_a, of_c});
   EXPECT_NE(text.find("o1(\"actor worker\")"), std::string::npos) << text;
   EXPECT_NE(text.find("o4(\"actor worker\")"), std::string::npos) << text;
 }
 
-TEST(format_test, NothingIsFormattedAsNothing) {
+TEST(format_test, AnEmptyListHasNoRowsAndNoNodes) {
   EXPECT_EQ(inspect::to_json(std::vector<wait_info>()), "[]\n");
   EXPECT_EQ(inspect::to_dot(std::vector<wait_info>()), "digraph waits {\n  rankdir=LR;\n}\n");
 }

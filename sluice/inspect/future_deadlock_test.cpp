@@ -23,19 +23,19 @@ using namespace std::chrono_literals;
 
 class future_deadlock_test : public deadlock_fixture {};
 
-TEST_F(future_deadlock_test, OfATaskThatWaitsForOneBehindItInItsPool) {
+TEST_F(future_deadlock_test, ATaskThatWaitsForATaskBehindItInItsPool) {
   thread_pool pool({.core = 1, .capacity = 4, .name = "pool"});
   const ending at_the_end{*this};
   auto outer = async(pool, [&] { (void)async(pool, [] { return 1; }).get(token()); });
   const auto found = the_deadlock();
   EXPECT_EQ(parties(found), (names{"pool-1"}));
   EXPECT_FALSE(found.is_certain());
-  EXPECT_EQ(found.steps.at(0).holder.how, "could run it");
+  EXPECT_EQ(found.steps.at(0).holder.role, "could run it");
   stop_.request_stop();
   outer.get();
 }
 
-TEST_F(future_deadlock_test, OfATaskOnEachThreadOfALargePool) {
+TEST_F(future_deadlock_test, ATaskOnEachThreadOfALargePool) {
   constexpr std::size_t threads = 80;
   thread_pool pool({.core = threads, .capacity = 2 * threads, .name = "pool"});
   barrier all(threads);
@@ -53,7 +53,7 @@ TEST_F(future_deadlock_test, OfATaskOnEachThreadOfALargePool) {
   for (auto& each : outer) each.get();
 }
 
-TEST_F(future_deadlock_test, APoolWithAThreadThatIsFreeIsNotStuck) {
+TEST_F(future_deadlock_test, APoolWithAFreeThreadIsNotDeadlocked) {
   event begun;
   event go;
   thread_pool pool({.core = 2, .capacity = 4, .name = "pool"});
@@ -71,7 +71,7 @@ TEST_F(future_deadlock_test, APoolWithAThreadThatIsFreeIsNotStuck) {
   busy.get();
 }
 
-TEST_F(future_deadlock_test, APoolThatMayGrowIsNotStuck) {
+TEST_F(future_deadlock_test, APoolThatMayGrowIsNotDeadlocked) {
   event never;
   thread_pool pool({.core = 1, .max = 2, .capacity = 4, .name = "pool"});
   const ending at_the_end{*this};
@@ -85,14 +85,14 @@ TEST_F(future_deadlock_test, APoolThatMayGrowIsNotStuck) {
   outer.get();
 }
 
-// Who makes a result is known through what is attached to it.
+// The producer of a result is found through its continuations.
 TEST_F(future_deadlock_test, ThroughASharedFutureOfAStage) {
   mutex m(named("m"));
   promise<int> p;
   shared_future<int> shared(p.get_future().then([](int v) { return v + 1; }));
   const ending at_the_end{*this};
   party("ann", [&] {
-    p.made_by(watch::party::this_thread());
+    p.made_by(wait_report::party::this_thread());
     both_.arrive_and_wait();
     want(m);
     p.set_value(1);
@@ -107,7 +107,7 @@ TEST_F(future_deadlock_test, ThroughASharedFutureOfAStage) {
   EXPECT_TRUE(objects(found).contains("mutex m"));
 }
 
-// Once it is made, whoever made it has no part in what is attached to it.
+// After a result is made, its producer does not run the continuations.
 TEST_F(future_deadlock_test, NotThroughAStageThatIsItselfQueued) {
   mutex m(named("m"));
   manual_executor later;
@@ -115,7 +115,7 @@ TEST_F(future_deadlock_test, NotThroughAStageThatIsItselfQueued) {
   auto attached = p.get_future().via(later).then([](int v) { return v; });
   const ending at_the_end{*this};
   party("ann", [&] {
-    p.made_by(watch::party::this_thread());
+    p.made_by(wait_report::party::this_thread());
     p.set_value(1);
     both_.arrive_and_wait();
     want(m);
@@ -132,14 +132,14 @@ TEST_F(future_deadlock_test, NotThroughAStageThatIsItselfQueued) {
   EXPECT_TRUE(later.run_one());
 }
 
-TEST_F(future_deadlock_test, OfATimeoutEndsByItself) {
+TEST_F(future_deadlock_test, AFutureWithATimeoutEndsByItself) {
   manual_clock time;
   mutex m(named("m"));
   promise<int> p;
   auto soon = p.get_future().with_timeout(1h, time);
   const ending at_the_end{*this};
   party("ann", [&] {
-    p.made_by(watch::party::this_thread());
+    p.made_by(wait_report::party::this_thread());
     both_.arrive_and_wait();
     want(m);
     p.set_value(1);
@@ -157,14 +157,14 @@ TEST_F(future_deadlock_test, OfATimeoutEndsByItself) {
   }
 }
 
-// Nothing but the future's own stop can end it: neither wait has a limit.
-TEST_F(future_deadlock_test, OfAFutureWithAStopOfItsOwnEndsByItself) {
+// Only the future's own stop can end it: neither wait has a limit.
+TEST_F(future_deadlock_test, AFutureWithAStopOfItsOwnEndsByItself) {
   mutex m(named("m"));
   promise<int> p;
   auto stoppable = p.get_future().with_stop(token());
   const ending at_the_end{*this};
   party("ann", [&] {
-    p.made_by(watch::party::this_thread());
+    p.made_by(wait_report::party::this_thread());
     both_.arrive_and_wait();
     const std::lock_guard hold(m);
   });

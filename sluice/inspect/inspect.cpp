@@ -7,11 +7,11 @@
 #include <string_view>
 #include <utility>
 
-#include "sluice/base/callback.hpp"
 #include "sluice/base/check.hpp"
-#include "sluice/base/code_address.hpp"
-#include "sluice/base/thread_id.hpp"
-#include "sluice/base/user_code.hpp"
+#include "sluice/base/detail/callback.hpp"
+#include "sluice/base/detail/code_address.hpp"
+#include "sluice/base/detail/thread_id.hpp"
+#include "sluice/base/detail/user_code.hpp"
 #include "sluice/inspect/detail/address_text.hpp"
 #include "sluice/inspect/detail/by_object.hpp"
 #include "sluice/inspect/detail/registry.hpp"
@@ -22,8 +22,8 @@ namespace {
 
 using detail::address_text;
 using detail::registry;
-using watch::held_as;
-using watch::served_by;
+using wait_report::held_as;
+using wait_report::served_by;
 
 std::string short_type(std::string_view type) {
   if (type.empty()) return "something";
@@ -33,27 +33,27 @@ std::string short_type(std::string_view type) {
 }
 
 std::string object_text(std::string_view type, const void* object) {
-  const auto name = watch::name_of(object);
+  const auto name = wait_report::name_of(object);
   return short_type(type) + ' ' + (name.empty() ? address_text(object) : name);
 }
 
-// Names of threads, each asked for once.
+// Caches the names of threads: reads each name once.
 class party_names {
  public:
-  party_info of(watch::party id) {
+  party_info of(wait_report::party id) {
     party_info info{id, {}};
-    if (id.what() == watch::party::kind::thread) info.name = thread(id);
-    if (id.what() == watch::party::kind::actor) info.name = watch::name_of(id);
+    if (id.type() == wait_report::party::kind::thread) info.name = thread(id);
+    if (id.type() == wait_report::party::kind::actor) info.name = wait_report::name_of(id);
     return info;
   }
-  // A thread that has ended can serve nobody; nor can an actor, which runs nowhere then.
-  bool is_alive(watch::party id) {
-    if (id.what() == watch::party::kind::thread) return !thread(id).empty();
-    return id.what() != watch::party::kind::actor || watch::executor_of(id) != nullptr;
+  // Returns false for a thread that has ended, and for an actor that has: it has no executor.
+  bool is_alive(wait_report::party id) {
+    if (id.type() == wait_report::party::kind::thread) return !thread(id).empty();
+    return id.type() != wait_report::party::kind::actor || wait_report::executor_of(id) != nullptr;
   }
 
  private:
-  const std::string& thread(watch::party id) {
+  const std::string& thread(wait_report::party id) {
     const auto [place, is_new] = known_.try_emplace(id.kernel_thread());
     if (is_new) place->second = seam::thread_name(id.kernel_thread());
     return place->second;
@@ -62,7 +62,7 @@ class party_names {
 };
 
 std::string held_text(const detail::seen_hold& h) {
-  switch (h.how) {
+  switch (h.mode) {
     case held_as::alone:
       return "holds";
     case held_as::shared:
@@ -77,7 +77,7 @@ std::string held_text(const detail::seen_hold& h) {
   return "holds";
 }
 
-// The state of everything, from which waits are described.
+// A snapshot of all records, from which waits are described.
 class view {
  public:
   view()
@@ -100,125 +100,129 @@ class view {
       if (w.is_served) continue;
       auto& info = all.emplace_back();
       info.number = w.number;
-      info.who = names_.of(w.by);
+      info.party = names_.of(w.by);
       info.time = std::max(now_ - w.since, time_point::duration(0));
       info.has_deadline = w.has_deadline;
       info.can_be_stopped = w.can_be_stopped;
       info.at = w.at;
       for (const auto& s : w.on) {
         info.on.push_back(describe(s));
-        info.ends_by_itself = info.ends_by_itself || s.ends_in_time;
+        info.ends_by_itself = info.ends_by_itself || s.ends_by_itself;
       }
-      for (const auto& p : w.holds_up) info.holds_up.push_back(names_.of(p));
+      for (const auto& p : w.also_blocked) info.also_blocked.push_back(names_.of(p));
     }
     return all;
   }
 
  private:
-  object_info describe(const watch::subject& s) {
+  object_info describe(const wait_report::subject& s) {
     object_info info{.address = s.object,
                      .type = short_type(s.type),
-                     .name = watch::name_of(s.object),
+                     .name = wait_report::name_of(s.object),
                      .wants = *s.wants != '\0' ? s.wants : "wait for",
                      .by = s.by};
-    if (s.capacity != watch::subject::no_capacity) info.capacity = s.capacity;
-    if (s.by == served_by::holders) add_holders(info, s.whom);
-    if (s.by == served_by::takers) add_users(info, watch::side::takes);
-    if (s.by == served_by::givers) add_users(info, watch::side::gives);
+    if (s.capacity != wait_report::subject::no_capacity) info.capacity = s.capacity;
+    if (s.by == served_by::holders) add_holders(info, s.target);
+    if (s.by == served_by::consumers) add_users(info, wait_report::side::consumer);
+    if (s.by == served_by::producers) add_users(info, wait_report::side::producer);
     if (s.by == served_by::one) add_the_one(info, s);
     return info;
   }
 
-  void add_the_one(object_info& info, const watch::subject& s) {
-    info.others_could = s.others_could;
-    if (s.whom.what() == watch::party::kind::executor) return add_crew(info, s.whom.address());
-    auto& one = info.servers.emplace_back(server_info{.who = names_.of(s.whom), .how = s.how});
-    if (s.whom.what() != watch::party::kind::actor) return;
-    info.name = one.who.name;
-    one.runs_on = crew_of(watch::executor_of(s.whom));
+  void add_the_one(object_info& info, const wait_report::subject& s) {
+    info.others_can_end = s.others_can_end;
+    if (s.target.type() == wait_report::party::kind::executor)
+      return add_crew(info, s.target.address());
+    auto& one =
+        info.servers.emplace_back(server_info{.party = names_.of(s.target), .role = s.activity});
+    if (s.target.type() != wait_report::party::kind::actor) return;
+    info.name = one.party.name;
+    one.runs_on = crew_of(wait_report::executor_of(s.target));
   }
 
-  // Any thread of the executor, if they are known.
+  // Adds the threads of the executor, if they are known.
   void add_crew(object_info& info, const void* executor) {
-    for (auto& who : crew_of(executor)) {
-      info.servers.push_back({.who = std::move(who), .how = "could run it"});
+    for (auto& party : crew_of(executor)) {
+      info.servers.push_back({.party = std::move(party), .role = "could run it"});
     }
     if (info.servers.empty()) info.by = served_by::unknown;
   }
 
-  // All threads of the executor. None: some of them, or none, are known.
+  // Returns all threads of the executor, or nothing if some of them are unknown.
   std::vector<party_info> crew_of(const void* executor) {
     std::vector<party_info> crew;
-    std::int64_t there_are = 0;
+    std::int64_t total = 0;
     for (const auto& c : crews_.of(executor)) {
-      there_are = c.count;
+      total = c.count;
       crew.push_back(names_.of(c.by));
     }
-    if (std::cmp_not_equal(crew.size(), there_are)) crew.clear();
+    if (std::cmp_not_equal(crew.size(), total)) crew.clear();
     return crew;
   }
 
-  void add_holders(object_info& info, watch::party else_by) {
+  void add_holders(object_info& info, wait_report::party executor) {
     bool permits = false;
     bool guesses = false;
     for (const auto& h : holds_.of(info.address)) {
-      permits = permits || h.how == held_as::permits;
+      permits = permits || h.mode == held_as::permits;
       guesses = guesses || h.is_guess;
-      // What a handler has awaited goes with it, also to where the actor is not held up; permits
-      // that were awaited may be given back by anybody, under the name of a thread.
-      const bool goes_on = h.by.what() == watch::party::kind::actor || h.how == held_as::permits;
-      if (h.awaited && goes_on) info.others_could = true;
+      // A lock that a handler has awaited stays with the handler during its reentrant waits, in
+      // which the actor is not blocked. Awaited permits may be released under the name of any
+      // thread.
+      const bool may_move =
+          h.by.type() == wait_report::party::kind::actor || h.mode == held_as::permits;
+      if (h.awaited && may_move) info.others_can_end = true;
       add_holder(info, h);
     }
     for (const auto& r : runners_.of(info.address)) add_holder(info, r);
-    // One that was handed some, and has not run yet, is not among those who have some.
-    if (permits && handed_over_.contains(info.address)) info.others_could = true;
+    // A party that was granted permits, and has not run yet, is not among the recorded holders.
+    if (permits && handed_over_.contains(info.address)) info.others_can_end = true;
     if (guesses || (permits && registry::get().is_signal(info.address))) {
       info.by = served_by::unknown;
     }
-    if (info.servers.empty() && else_by) {
-      info.others_could = true;  // somebody may have begun with it this very moment
-      add_crew(info, else_by.address());
+    if (info.servers.empty() && executor) {
+      info.others_can_end = true;  // a thread may be starting it
+      add_crew(info, executor.address());
     }
   }
 
   void add_holder(object_info& info, const detail::seen_hold& h) {
-    info.servers.push_back({.who = names_.of(h.by),
-                            .how = held_text(h),
-                            .enough = h.how == held_as::permits || h.how == held_as::alone,
+    info.servers.push_back({.party = names_.of(h.by),
+                            .role = held_text(h),
+                            .is_sufficient = h.mode == held_as::permits || h.mode == held_as::alone,
                             .held = std::max(now_ - h.since, time_point::duration(0)),
                             .at = {}});
-    // One that was told to run it has taken nothing.
+    // A runner has no place: it acquired nothing.
     if (h.at.line() != 0) info.servers.back().at = h.at;
   }
 
-  void add_users(object_info& info, watch::side which) {
+  void add_users(object_info& info, wait_report::side which) {
     const auto side = static_cast<std::size_t>(which);
     for (const auto& u : uses_.of(info.address)) {
-      if (u.more[side]) info.by = served_by::unknown;  // there are others that are not known
+      if (u.more[side]) info.by = served_by::unknown;  // unrecorded parties
       for (const auto& by : u.parties[side]) {
         if (!by) break;
         if (!names_.is_alive(by)) {
-          // Of a thread it is known by a look into the system, which may fail.
-          if (by.what() == watch::party::kind::actor) {
+          // Threads are kept: reading the name from the system can fail for a thread that is alive.
+          if (by.type() == wait_report::party::kind::actor) {
             registry::get().forget_user(info.address, which, by);
           }
           continue;
         }
-        info.servers.push_back(
-            {.who = names_.of(by), .how = which == watch::side::takes ? "pops" : "pushes"});
+        info.servers.push_back({.party = names_.of(by),
+                                .role = which == wait_report::side::consumer ? "pops" : "pushes"});
       }
     }
   }
 
-  // In this order: what is held is looked at while those who wait are known to have waited.
+  // In this order: the holders are read after the waits, while the listed parties already wait.
   const std::vector<detail::seen_wait> waits_;
   const detail::by_object<detail::seen_hold> holds_;
   const detail::by_object<detail::seen_hold> runners_;
   const detail::by_object<detail::seen_crew> crews_;
   const detail::by_object<detail::seen_uses> uses_;
   const time_point now_;
-  std::set<const void*> handed_over_;  // of which some were given to one who has not run yet
+  std::set<const void*> handed_over_;  // granted to a party that has not run yet
   party_names names_;
 };
 
@@ -235,10 +239,10 @@ lock_inversion describe(const std::vector<detail::lock_step>& steps) {
   return found;
 }
 
-detail::inversion_report reporter(std::function<void(const lock_inversion&)> to) {
-  if (to) {
-    return [to = std::move(to)](const auto& steps) {
-      call_back("on_inversion of inspect", {}, to, describe(steps));
+detail::inversion_report reporter(std::function<void(const lock_inversion&)> callback) {
+  if (callback) {
+    return [callback = std::move(callback)](const auto& steps) {
+      sluice::detail::call_back("on_inversion of inspect", {}, callback, describe(steps));
     };
   }
   return [](const auto& steps) { std::fputs(describe(steps).text().c_str(), stderr); };
@@ -247,7 +251,7 @@ detail::inversion_report reporter(std::function<void(const lock_inversion&)> to)
 }  // namespace
 
 enabled::enabled(options o) {
-  check(!registry::get().is_on(), "sluice::inspect", "to be turned on once at a time");
+  check(!registry::get().is_on(), "sluice::inspect", "to be turned on at most once at a time");
   registry::get().turn_on(o.time != nullptr ? *o.time : real_clock(), o.lock_order,
                           reporter(std::move(o.on_inversion)));
 }
@@ -257,7 +261,7 @@ enabled::~enabled() {
 }
 
 bool is_on() noexcept {
-  return watch::is_on();
+  return wait_report::is_on();
 }
 
 std::uint64_t left_out() noexcept {
@@ -275,13 +279,13 @@ std::vector<contention_info> contention() {
   for (const auto& c : registry::get().contention()) {
     all.push_back({.address = c.actor ? nullptr : c.object,
                    .type = short_type(c.type),
-                   .name = c.actor ? watch::name_of(c.actor) : watch::name_of(c.object),
+                   .name = c.actor ? wait_report::name_of(c.actor) : wait_report::name_of(c.object),
                    .waits = c.waits,
-                   .woken_in_vain = c.in_vain,
+                   .futile_wakes = c.futile_wakes,
                    .waited = c.waited,
                    .longest = c.longest,
                    .waiting = c.waiting,
-                   .waiting_most = c.waiting_most});
+                   .waiting_max = c.waiting_max});
   }
   return all;
 }
@@ -293,11 +297,11 @@ std::vector<hold_info> holds() {
   const auto now = registry::get().now();
   for (const auto& h : seen) {
     all.push_back({.number = h.number,
-                   .what = {.address = h.object,
-                            .type = short_type(h.type),
-                            .name = watch::name_of(h.object),
-                            .wants = held_text(h)},
-                   .who = names.of(h.by),
+                   .object = {.address = h.object,
+                              .type = short_type(h.type),
+                              .name = wait_report::name_of(h.object),
+                              .wants = held_text(h)},
+                   .party = names.of(h.by),
                    .time = std::max(now - h.since, time_point::duration(0)),
                    .at = h.at});
   }
@@ -305,27 +309,27 @@ std::vector<hold_info> holds() {
 }
 
 std::string party_info::text() const {
-  std::string what;
-  switch (id.what()) {
-    case watch::party::kind::nobody:
+  std::string text;
+  switch (id.type()) {
+    case wait_report::party::kind::none:
       return "nobody";
-    case watch::party::kind::thread:
-      what = "thread " + std::to_string(id.thread_number());
+    case wait_report::party::kind::thread:
+      text = "thread " + std::to_string(id.thread_number());
       break;
-    case watch::party::kind::coroutine:
-      what = "coroutine " + address_text(id.address());
+    case wait_report::party::kind::coroutine:
+      text = "coroutine " + address_text(id.address());
       break;
-    case watch::party::kind::actor:
-      what = "actor " + std::to_string(id.actor_number());
+    case wait_report::party::kind::actor:
+      text = "actor " + std::to_string(id.actor_number());
       break;
-    case watch::party::kind::executor:
-      what = "executor " + address_text(id.address());
+    case wait_report::party::kind::executor:
+      text = "executor " + address_text(id.address());
       break;
-    case watch::party::kind::callback:
-      what = "callback " + std::to_string(id.id());
+    case wait_report::party::kind::callback:
+      text = "callback " + std::to_string(id.id());
       break;
   }
-  return name.empty() ? what : what + " (" + name + ")";
+  return name.empty() ? text : text + " (" + name + ")";
 }
 
 std::string object_info::text() const {
@@ -338,7 +342,7 @@ std::string to_string(const call_site& at) {
     return seam::code_address_text(at.address());
   }
   std::string_view shown(at.file());
-  // As the compiler was given it, from a folder of the build.
+  // Removes the relative prefix that the build folder gives the compiler.
   while (shown.starts_with("./") || shown.starts_with("../")) {
     shown.remove_prefix(shown.find('/') + 1);
   }

@@ -43,10 +43,10 @@ using namespace std::chrono_literals;
 class inspect_test : public ::testing::Test {
  protected:
   const inspect::enabled on_{{.lock_order = false}};
-  const watch::party me_ = watch::party::this_thread();
+  const wait_report::party me_ = wait_report::party::this_thread();
 };
 
-TEST_F(inspect_test, ShowsWhoWaitsForALockAndWhoHoldsItWithBothPlaces) {
+TEST_F(inspect_test, ShowsTheWaiterAndTheHolderOfALockWithBothPlaces) {
   mutex ledger(named("ledger"));
   ledger.lock();
   const auto taken = __LINE__ - 1;
@@ -58,8 +58,8 @@ TEST_F(inspect_test, ShowsWhoWaitsForALockAndWhoHoldsItWithBothPlaces) {
     ledger.unlock();
   });
   const auto wait = the_wait_on(&ledger);
-  EXPECT_EQ(wait.who.name, "clerk");
-  EXPECT_NE(wait.who.id, me_);
+  EXPECT_EQ(wait.party.name, "clerk");
+  EXPECT_NE(wait.party.id, me_);
   ASSERT_EQ(wait.on.size(), 1U);
   EXPECT_EQ(wait.on[0].text(), "mutex ledger");
   EXPECT_EQ(wait.on[0].wants, "lock");
@@ -68,8 +68,8 @@ TEST_F(inspect_test, ShowsWhoWaitsForALockAndWhoHoldsItWithBothPlaces) {
   ASSERT_TRUE(wait.at.has_value());
   EXPECT_TRUE(ends_with(inspect::to_string(*wait.at), "inspect_test.cpp:" + std::to_string(asked)));
   ASSERT_EQ(wait.on[0].servers.size(), 1U);
-  EXPECT_EQ(wait.on[0].servers[0].who.id, me_);
-  EXPECT_EQ(wait.on[0].servers[0].how, "holds");
+  EXPECT_EQ(wait.on[0].servers[0].party.id, me_);
+  EXPECT_EQ(wait.on[0].servers[0].role, "holds");
   EXPECT_TRUE(ends_with(inspect::to_string(wait.on[0].servers[0].at.value()),
                         "inspect_test.cpp:" + std::to_string(taken)));
   ledger.unlock();
@@ -86,7 +86,7 @@ TEST_F(inspect_test, AWaitThatHasEndedIsNotShown) {
   EXPECT_TRUE(inspect::holds().empty());
 }
 
-TEST_F(inspect_test, ALockGuardHasThePlaceOfTheCodeThatMadeIt) {
+TEST_F(inspect_test, ALockGuardHasThePlaceOfTheCallingCode) {
   mutex m;
   std::unique_lock hold(m);
   std::jthread other([&] { const std::lock_guard waits(m); });
@@ -101,7 +101,7 @@ TEST_F(inspect_test, LimitsOfAWaitAreShown) {
   event never;
   std::stop_source stop;
   std::jthread other([&] {
-    EXPECT_EQ(never.wait_within({deadline::after(1h, time), stop.get_token()}), status::stopped);
+    EXPECT_EQ(never.wait({deadline::after(1h, time), stop.get_token()}), status::stopped);
   });
   const auto wait = the_wait_on(&never);
   EXPECT_TRUE(wait.has_deadline);
@@ -109,7 +109,7 @@ TEST_F(inspect_test, LimitsOfAWaitAreShown) {
   stop.request_stop();
 }
 
-TEST_F(inspect_test, EveryKindOfLockTellsItsHolders) {
+TEST_F(inspect_test, EveryKindOfLockShowsItsHolders) {
   fair_mutex turn;
   turn.lock();
   shared_mutex table;
@@ -117,10 +117,10 @@ TEST_F(inspect_test, EveryKindOfLockTellsItsHolders) {
   std::stop_source stop;
   std::jthread one([&] { EXPECT_FALSE(turn.lock(stop.get_token())); });
   std::jthread two([&] { EXPECT_FALSE(table.lock(stop.get_token())); });
-  EXPECT_EQ(the_wait_on(&turn).on[0].servers.at(0).how, "holds");
+  EXPECT_EQ(the_wait_on(&turn).on[0].servers.at(0).role, "holds");
   const auto wait = the_wait_on(&table);
-  EXPECT_EQ(wait.on[0].servers.at(0).how, "reads");
-  EXPECT_FALSE(wait.on[0].servers.at(0).enough);
+  EXPECT_EQ(wait.on[0].servers.at(0).role, "reads");
+  EXPECT_FALSE(wait.on[0].servers.at(0).is_sufficient);
   stop.request_stop();
   one.join();
   two.join();
@@ -129,35 +129,35 @@ TEST_F(inspect_test, EveryKindOfLockTellsItsHolders) {
   EXPECT_TRUE(inspect::holds().empty());
 }
 
-TEST_F(inspect_test, ASemaphoreTellsWhoHasHowMany) {
+TEST_F(inspect_test, ASemaphoreShowsItsHoldersAndTheirPermits) {
   semaphore slots(3, named("slots"));
   slots.acquire(2);
   slots.acquire();
   std::stop_source stop;
-  std::jthread other([&] { EXPECT_FALSE(slots.acquire(stop.get_token(), 2)); });
+  std::jthread other([&] { EXPECT_FALSE(slots.acquire(2, stop.get_token())); });
   const auto wait = the_wait_on(&slots);
   EXPECT_EQ(wait.on[0].text(), "semaphore slots");
   ASSERT_EQ(wait.on[0].servers.size(), 1U);
-  EXPECT_EQ(wait.on[0].servers[0].how, "has 3 permits");
-  EXPECT_EQ(wait.on[0].by, watch::served_by::holders);
+  EXPECT_EQ(wait.on[0].servers[0].role, "has 3 permits");
+  EXPECT_EQ(wait.on[0].by, wait_report::served_by::holders);
   stop.request_stop();
   other.join();
   slots.release(3);
   EXPECT_TRUE(inspect::holds().empty());
 }
 
-TEST_F(inspect_test, ASemaphoreGivenBackByAnotherIsASignal) {
+TEST_F(inspect_test, ASemaphoreReleasedByANonHolderIsASignal) {
   semaphore signal(1);
   signal.acquire();
   std::jthread([&] { signal.release(); }).join();
   signal.acquire();
   std::stop_source stop;
   std::jthread other([&] { EXPECT_FALSE(signal.acquire(stop.get_token())); });
-  EXPECT_EQ(the_wait_on(&signal).on[0].by, watch::served_by::unknown);
+  EXPECT_EQ(the_wait_on(&signal).on[0].by, wait_report::served_by::unknown);
   stop.request_stop();
 }
 
-TEST_F(inspect_test, AFullQueueTellsItsNameItsCapacityAndWhoHasTakenFromIt) {
+TEST_F(inspect_test, AFullQueueShowsItsNameItsCapacityAndItsConsumers) {
   bounded_queue<int> emails({.capacity = 1, .name = "emails"});
   ASSERT_TRUE(emails.push(1));
   ASSERT_TRUE(emails.pop());
@@ -175,12 +175,12 @@ TEST_F(inspect_test, AFullQueueTellsItsNameItsCapacityAndWhoHasTakenFromIt) {
   EXPECT_EQ(on.wants, "push");
   EXPECT_EQ(on.capacity, 1U);
   ASSERT_EQ(on.servers.size(), 1U);
-  EXPECT_EQ(on.servers[0].who.id, me_);
-  EXPECT_EQ(on.servers[0].how, "pops");
+  EXPECT_EQ(on.servers[0].party.id, me_);
+  EXPECT_EQ(on.servers[0].role, "pops");
   stop.request_stop();
 }
 
-TEST_F(inspect_test, ARingTellsItsConsumer) {
+TEST_F(inspect_test, ARingShowsItsConsumer) {
   spsc_ring<int> ring({.capacity = 1, .name = "ring"});
   ASSERT_TRUE(ring.push(1));
   ASSERT_TRUE(ring.pop());
@@ -190,7 +190,7 @@ TEST_F(inspect_test, ARingTellsItsConsumer) {
   const auto wait = the_wait_on(&ring);
   EXPECT_EQ(wait.on[0].text(), "spsc_ring ring");
   ASSERT_EQ(wait.on[0].servers.size(), 1U);
-  EXPECT_EQ(wait.on[0].servers[0].who.id, me_);
+  EXPECT_EQ(wait.on[0].servers[0].party.id, me_);
   stop.request_stop();
 }
 
@@ -214,7 +214,7 @@ TEST_F(inspect_test, AnotherQueueAtTheSameAddressHasOtherUsers) {
   }
 }
 
-TEST_F(inspect_test, ASelectShowsAllThatItWaitsFor) {
+TEST_F(inspect_test, ASelectShowsAllOfItsObjects) {
   channel<int> orders({.capacity = 0, .name = "orders"});
   channel<int> log({.capacity = 1, .name = "log"});
   ASSERT_TRUE(log.send(1));
@@ -247,7 +247,8 @@ TEST_F(inspect_test, GatesAndConditionsAreShown) {
   all.emplace_back([&] { EXPECT_FALSE(meeting.arrive_and_wait(token)); });
   all.emplace_back([&] {
     std::unique_lock hold(m);
-    EXPECT_FALSE(changed.wait(hold, token, [] { return false; }));
+    EXPECT_FALSE(changed.wait(
+        hold, [] { return false; }, token));
   });
   EXPECT_EQ(the_wait_on(&ready).on[0].text(), "event ready");
   EXPECT_EQ(the_wait_on(&done).on[0].text(), "latch done");
@@ -256,7 +257,7 @@ TEST_F(inspect_test, GatesAndConditionsAreShown) {
   stop.request_stop();
 }
 
-TEST_F(inspect_test, ACoroutineThatWaitsIsShownAsTheOutermostTask) {
+TEST_F(inspect_test, AWaitingCoroutineIsShownAsTheOutermostTask) {
   mutex m(named("m"));
   m.lock();
   thread_pool pool({.core = 1, .capacity = 4, .name = "pool"});
@@ -265,14 +266,14 @@ TEST_F(inspect_test, ACoroutineThatWaitsIsShownAsTheOutermostTask) {
     EXPECT_TRUE(hold);
     EXPECT_EQ(inspect::holds().size(), 1U);
     if (!inspect::holds().empty()) {
-      EXPECT_EQ(inspect::holds()[0].who.id.what(), watch::party::kind::coroutine);
+      EXPECT_EQ(inspect::holds()[0].party.id.type(), wait_report::party::kind::coroutine);
     }
   };
   const auto outer = [&]() -> task<> { co_await inner(); };
   auto ended = spawn(pool, outer());
   const auto wait = the_wait_on(&m);
-  EXPECT_EQ(wait.who.id.what(), watch::party::kind::coroutine);
-  EXPECT_EQ(wait.on[0].servers.at(0).who.id, me_);
+  EXPECT_EQ(wait.party.id.type(), wait_report::party::kind::coroutine);
+  EXPECT_EQ(wait.on[0].servers.at(0).party.id, me_);
   ASSERT_TRUE(wait.at.has_value());
   EXPECT_NE(inspect::to_string(*wait.at).find("inspect_test.cpp"), std::string::npos);
   m.unlock();
@@ -280,14 +281,14 @@ TEST_F(inspect_test, ACoroutineThatWaitsIsShownAsTheOutermostTask) {
   EXPECT_TRUE(inspect::holds().empty());
 }
 
-// Whoever pays lets others go on, maybe right here; with a lock held that would be for ever.
-TEST_F(inspect_test, WhoNotifiesWithTheLockHeldPaysForNobody) {
+// Other work could need the lock: running it on this thread would be a deadlock.
+TEST_F(inspect_test, ANotifierThatHoldsTheLockRunsNoOtherWork) {
   class debtor final : public sleep_observer {
    public:
     void falls_asleep() noexcept override {}
     void woke_up() noexcept override {}
-    void helps_out() noexcept override { ++paid; }
-    int paid = 0;
+    void helps_out() noexcept override { ++helped; }
+    int helped = 0;
   };
   mutex m(named("m"));
   condition changed(named("changed"));
@@ -309,11 +310,11 @@ TEST_F(inspect_test, WhoNotifiesWithTheLockHeldPaysForNobody) {
     EXPECT_EQ(the_wait_on(&m).on[0].text(), "mutex m");
   }
   ended.get();
-  EXPECT_EQ(me.paid, 0);
+  EXPECT_EQ(me.helped, 0);
 }
 
-// The end of a queue has all say again what they use; that must not outlast inspect.
-TEST(inspect_switch_test, StaysOffWhenAQueueGoesWhileItIsTurnedOff) {
+// Destroying a queue makes all threads report their uses again; that must not outlast inspect.
+TEST(inspect_switch_test, StaysOffWhenAQueueIsDestroyedDuringTurnOff) {
   std::jthread queues_go([](const std::stop_token& stop) {
     while (!stop.stop_requested()) {
       bounded_queue<int> q(1);
@@ -329,8 +330,8 @@ TEST(inspect_switch_test, StaysOffWhenAQueueGoesWhileItIsTurnedOff) {
   }
 }
 
-// As it is for a thread: to be notified is one wait, to get the lock back another.
-TEST(inspect_condition_test, ACoroutineThatWantsItsLockBackIsInAWaitOfItsOwn) {
+// As for a thread: the notification is one wait, reacquiring the lock another.
+TEST(inspect_condition_test, ACoroutineThatReacquiresItsLockIsInAWaitOfItsOwn) {
   manual_clock time;
   const inspect::enabled on({.lock_order = false, .time = &time});
   mutex m(named("m"));
@@ -346,7 +347,7 @@ TEST(inspect_condition_test, ACoroutineThatWantsItsLockBackIsInAWaitOfItsOwn) {
   for (int round = 1; round <= 2; ++round) {
     numbers.insert(the_wait_on(&changed).number);
     time.advance(1h);
-    // Its wait is listed before it lets go of the lock, which this thread is not to wait for.
+    // Its wait is listed before it releases the lock, so this thread must not block on the lock.
     eventually([&] { return m.try_lock(); });
     const std::lock_guard hold(m, std::adopt_lock);
     seen = round;
@@ -358,14 +359,14 @@ TEST(inspect_condition_test, ACoroutineThatWantsItsLockBackIsInAWaitOfItsOwn) {
   ended.get();
   EXPECT_EQ(numbers.size(), 4U);
   for (const auto& c : inspect::contention()) {
-    EXPECT_EQ(c.woken_in_vain, 0U) << c.type;
+    EXPECT_EQ(c.futile_wakes, 0U) << c.type;
     if (c.address != &m && c.address != &changed) continue;
     EXPECT_EQ(c.waits, 2U) << c.type;
     EXPECT_EQ(c.longest, c.address == &m ? 0h : 1h) << c.type;
   }
 }
 
-TEST_F(inspect_test, AFutureTellsWhoRunsItsFunction) {
+TEST_F(inspect_test, AFutureShowsTheThreadThatRunsItsFunction) {
   thread_pool pool({.core = 1, .capacity = 4, .name = "pool"});
   event go;
   event begun;
@@ -383,12 +384,12 @@ TEST_F(inspect_test, AFutureTellsWhoRunsItsFunction) {
     return all.size() == 1;
   });
   ASSERT_EQ(all[0].on[0].servers.size(), 1U);
-  EXPECT_EQ(all[0].on[0].servers[0].who.name, "pool-1");
-  EXPECT_EQ(all[0].on[0].servers[0].how, "runs");
+  EXPECT_EQ(all[0].on[0].servers[0].party.name, "pool-1");
+  EXPECT_EQ(all[0].on[0].servers[0].role, "runs");
   go.set();
 }
 
-TEST_F(inspect_test, CountsHowOftenAndHowLongAnObjectWasWaitedFor) {
+TEST_F(inspect_test, CountsTheWaitsForAnObjectAndTheirTime) {
   mutex m(named("busy"));
   for (int round = 0; round < 3; ++round) {
     m.lock();
@@ -402,11 +403,11 @@ TEST_F(inspect_test, CountsHowOftenAndHowLongAnObjectWasWaitedFor) {
   EXPECT_EQ(found->name, "busy");
   EXPECT_EQ(found->waits, 3U);
   EXPECT_EQ(found->waiting, 0U);
-  EXPECT_EQ(found->waiting_most, 1U);
+  EXPECT_EQ(found->waiting_max, 1U);
   EXPECT_GE(found->waited, found->longest);
 }
 
-TEST_F(inspect_test, WhatIsGoneIsForgotten) {
+TEST_F(inspect_test, DestroyedObjectsAreRemoved) {
   {
     mutex m;
     m.lock();
@@ -418,14 +419,14 @@ TEST_F(inspect_test, WhatIsGoneIsForgotten) {
   EXPECT_TRUE(inspect::holds().empty());
 }
 
-// They do not say when they are gone.
-TEST(contention_test, WhatIsNewIsCountedAfterThousandsOfFutures) {
+// Futures do not report their destruction.
+TEST(contention_test, NewObjectsAreCountedAfterThousandsOfFutures) {
   manual_clock time;
   const inspect::enabled on({.lock_order = false, .time = &time});
   inline_executor here;
   std::vector<promise<int>> promises(4000);
   std::vector<future<int>> futures;
-  for (auto& p : promises) futures.push_back(p.get_future());  // all at addresses of their own
+  for (auto& p : promises) futures.push_back(p.get_future());  // all at different addresses
   const auto body = [](future<int> f) -> task<> { (void)co_await std::move(f); };
   for (std::size_t i = 0; i < promises.size(); ++i) {
     auto awaited = spawn(here, body(std::move(futures[i])));
@@ -451,55 +452,57 @@ TEST(contention_test, WhatIsNewIsCountedAfterThousandsOfFutures) {
   EXPECT_EQ(inspect::left_out(), 0U);
 }
 
-// Waits for many things at once, of all of which it is known who could end them.
+// A wait for many objects, each with a known server.
 struct wait_for_many {
   static constexpr std::size_t count = 40;
-  std::size_t about(watch::subject* out, std::size_t room) const noexcept {
-    const watch::subject each{.object = this,
-                              .type = "sluice::many",
-                              .by = watch::served_by::one,
-                              .whom = watch::party::this_thread()};
+  std::size_t wait_subject(wait_report::subject* out, std::size_t room) const noexcept {
+    const wait_report::subject each{.object = this,
+                                    .type = "sluice::many",
+                                    .by = wait_report::served_by::one,
+                                    .target = wait_report::party::this_thread()};
     std::fill_n(out, std::min(room, count), each);
     return count;
   }
 };
 
-TEST(inspect_many_test, AWaitForMoreThanIsListedCouldBeEndedByAnybody) {
+TEST(inspect_many_test, AWaitForMoreObjectsThanAreListedHasUnknownServers) {
   const inspect::enabled on;
   const wait_for_many op;
   const wait_limits limits;
   thread_waiter me;
   me.commit();
-  watch::wait_record told;
-  told.begin(op, me, limits, watch::party::this_thread());
+  wait_report::wait_record record;
+  record.begin(op, me, limits, wait_report::party::this_thread());
   const auto wait = the_wait_on(&op);
   EXPECT_LT(wait.on.size(), wait_for_many::count);
-  EXPECT_TRUE(std::ranges::any_of(wait.on,
-                                  [](const auto& o) { return o.by == watch::served_by::unknown; }));
+  EXPECT_TRUE(std::ranges::any_of(
+      wait.on, [](const auto& o) { return o.by == wait_report::served_by::unknown; }));
 }
 
-TEST(contention_test, WhoIsWokenInVainAndSleepsAgainIsCounted) {
+TEST(contention_test, FutileWakesAreCounted) {
   const inspect::enabled on;
   struct one_op {
-    watch::subject about() const noexcept { return {.object = this, .type = "sluice::one"}; }
+    wait_report::subject wait_subject() const noexcept {
+      return {.object = this, .type = "sluice::one"};
+    }
   };
   const one_op op;
   const wait_limits limits;
   thread_waiter me;
   me.commit();
-  watch::wait_record told;
+  wait_report::wait_record record;
   for (int i = 0; i < 3; ++i) {
-    told.begin(op, me, limits, watch::party::this_thread());
-    told.end();
+    record.begin(op, me, limits, wait_report::party::this_thread());
+    record.end();
   }
   const auto all = inspect::contention();
   const auto found = std::ranges::find(all, &op, [](const auto& c) { return c.address; });
   ASSERT_NE(found, all.end());
   EXPECT_EQ(found->waits, 1U);
-  EXPECT_EQ(found->woken_in_vain, 2U);
+  EXPECT_EQ(found->futile_wakes, 2U);
 }
 
-// Tells that its thread is asleep: one that stands in line may still look whether it is watched.
+// Reports that its thread is asleep: a queued waiter may still read whether inspect is on.
 class sleeper final : public sleep_observer {
  public:
   explicit sleeper(std::atomic<bool>& asleep) : asleep_(asleep), before_(observe_sleep(this)) {}
@@ -512,7 +515,7 @@ class sleeper final : public sleep_observer {
   sleep_observer* const before_;
 };
 
-TEST(inspect_off_test, NothingIsShownThatBeganWhileItWasOff) {
+TEST(inspect_off_test, WaitsThatBeganWhileItWasOffAreNotShown) {
   mutex m;
   m.lock();
   std::stop_source stop;
@@ -532,20 +535,20 @@ TEST(inspect_off_test, NothingIsShownThatBeganWhileItWasOff) {
   m.unlock();
 }
 
-TEST(inspect_off_test, AWaitThatOutlastsTheTimeOfInspectionEndsWell) {
+TEST(inspect_off_test, AWaitThatEndsAfterInspectWasTurnedOffSucceeds) {
   mutex m;
   std::optional<inspect::enabled> on(std::in_place);
   m.lock();
   std::jthread other([&] { const std::lock_guard hold(m); });
   until_waited_for(&m);
   on.reset();
-  EXPECT_EQ(waits_on(&m).size(), 1U);  // it was told of, and still waits
+  EXPECT_EQ(waits_on(&m).size(), 1U);  // it was reported, and still waits
   m.unlock();
   other.join();
   EXPECT_TRUE(inspect::waits().empty());
 }
 
-TEST(inspect_off_test, HoldsOfAnEarlierTimeAreForgotten) {
+TEST(inspect_off_test, HoldsFromBeforeATurnOffAreRemoved) {
   mutex m;
   {
     const inspect::enabled on;
@@ -557,7 +560,7 @@ TEST(inspect_off_test, HoldsOfAnEarlierTimeAreForgotten) {
   EXPECT_TRUE(inspect::holds().empty());
 }
 
-TEST(inspect_clock_test, TimesAreThoseOfTheClockItWasTurnedOnWith) {
+TEST(inspect_clock_test, TimesAreOfTheClockInTheOptions) {
   manual_clock time;
   const inspect::enabled on({.time = &time});
   mutex m;
@@ -570,13 +573,13 @@ TEST(inspect_clock_test, TimesAreThoseOfTheClockItWasTurnedOnWith) {
   m.unlock();
 }
 
-TEST(inspect_DeathTest, IsTurnedOnOnceAtATime) {
+TEST(inspect_DeathTest, MayBeTurnedOnOnlyOnceAtATime) {
   const inspect::enabled on;
-  EXPECT_DEATH({ const inspect::enabled again; }, "once at a time");
+  EXPECT_DEATH({ const inspect::enabled again; }, "at most once at a time");
 }
 
-// For the thread sanitizer: looking while waits begin and end, and objects come and go.
-TEST(inspect_stress_test, AnybodyMayLookWhileWaitsBeginAndEnd) {
+// For the thread sanitizer: inspects during waits and while objects are created and destroyed.
+TEST(inspect_stress_test, AnyThreadMayInspectWhileWaitsBeginAndEnd) {
   const inspect::enabled on({.lock_order = true});
   std::stop_source stop;
   mutex m;

@@ -1,4 +1,4 @@
-// A join is a wait for those whose end it waits for, whatever is joined.
+// A join waits for all parties whose end it needs: a scope, a fork, a pool, a strand.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,18 +26,18 @@ namespace {
 
 class join_deadlock_test : public deadlock_fixture {
  protected:
-  // Takes the lock that whoever joins it holds.
+  // Acquires the lock that its joiner holds.
   auto wants_it() {
     return [this] { want(m_); };
   }
-  static bool says(const inspect::deadlock& d, const std::string& what) {
-    return d.text().find(what) != std::string::npos;
+  static bool has_text(const inspect::deadlock& d, const std::string& part) {
+    return d.text().find(part) != std::string::npos;
   }
 
   mutex m_{named("m")};
 };
 
-TEST_F(join_deadlock_test, OfAScopeAndATaskInIt) {
+TEST_F(join_deadlock_test, AScopeAndATaskInIt) {
   thread_pool pool({.core = 1, .capacity = 4, .name = "pool"});
   const auto child = [&]() -> task<> { (void)co_await m_.async_lock(token()); };
   const ending at_the_end{*this};
@@ -47,10 +47,10 @@ TEST_F(join_deadlock_test, OfAScopeAndATaskInIt) {
   });
   const auto found = the_deadlock();
   EXPECT_EQ(found.steps.size(), 2U) << found.text();
-  EXPECT_TRUE(says(found, "(ann) waits to wait scope")) << found.text();
+  EXPECT_TRUE(has_text(found, "(ann) waits to wait scope")) << found.text();
 }
 
-TEST_F(join_deadlock_test, OfAScopeAndAFunctionInIt) {
+TEST_F(join_deadlock_test, AScopeAndAFunctionInIt) {
   thread_pool pool({.core = 1, .capacity = 4, .name = "pool"});
   const ending at_the_end{*this};
   party("ann", [&] {
@@ -62,7 +62,7 @@ TEST_F(join_deadlock_test, OfAScopeAndAFunctionInIt) {
   EXPECT_TRUE(objects(found).contains("mutex m")) << found.text();
 }
 
-TEST_F(join_deadlock_test, OfAScopeAndAChildWithAFuture) {
+TEST_F(join_deadlock_test, AScopeAndAChildWithAFuture) {
   thread_pool pool({.core = 1, .capacity = 4, .name = "pool"});
   const ending at_the_end{*this};
   party("ann", [&] {
@@ -74,7 +74,7 @@ TEST_F(join_deadlock_test, OfAScopeAndAChildWithAFuture) {
   EXPECT_TRUE(objects(found).contains("mutex m")) << found.text();
 }
 
-TEST_F(join_deadlock_test, OfATaskThatAwaitsTheEndOfItsScope) {
+TEST_F(join_deadlock_test, ATaskThatAwaitsTheEndOfItsScope) {
   thread_pool pool({.core = 1, .capacity = 4, .name = "pool"});
   const auto child = [&]() -> task<> { (void)co_await m_.async_lock(token()); };
   const auto body = [&](scope& s) -> task<> {
@@ -91,8 +91,8 @@ TEST_F(join_deadlock_test, OfATaskThatAwaitsTheEndOfItsScope) {
   EXPECT_TRUE(objects(found).contains("mutex m")) << found.text();
 }
 
-// All of them must end: one that is stuck is enough.
-TEST_F(join_deadlock_test, OfAScopeOfHundredsOfChildrenWhichLeavesRoomForLocks) {
+// All children must end: one deadlocked child is enough.
+TEST_F(join_deadlock_test, AScopeOfHundredsOfChildrenLeavesCapacityForLocks) {
   thread_pool pool({.core = 1, .capacity = 1000, .name = "pool"});
   semaphore slots(0, named("slots"));
   const auto child = [&]() -> task<> { (void)co_await slots.async_acquire(); };
@@ -117,12 +117,12 @@ TEST_F(join_deadlock_test, OfAScopeOfHundredsOfChildrenWhichLeavesRoomForLocks) 
   EXPECT_EQ(objects(found).count("mutex m"), 1U) << found.text();
   EXPECT_EQ(inspect::left_out(), 0U);
   const auto held = inspect::holds();
-  EXPECT_EQ(std::ranges::count(held, "mutex", [](const auto& h) { return h.what.type; }),
+  EXPECT_EQ(std::ranges::count(held, "mutex", [](const auto& h) { return h.object.type; }),
             children + 1);
   slots.release(children);
 }
 
-TEST_F(join_deadlock_test, OfAThreadThatJoinsAForkOnAPool) {
+TEST_F(join_deadlock_test, AThreadThatJoinsAForkOnAPool) {
   work_stealing_pool pool({.threads = 1, .name = "pool"});
   const ending at_the_end{*this};
   int joined = 0;
@@ -134,13 +134,13 @@ TEST_F(join_deadlock_test, OfAThreadThatJoinsAForkOnAPool) {
   });
   const auto found = the_deadlock();
   EXPECT_EQ(parties(found), (names{"ann", "pool-1"}));
-  EXPECT_TRUE(says(found, "(ann) waits to join fork")) << found.text();
-  EXPECT_TRUE(says(found, "(pool-1) runs")) << found.text();
-  EXPECT_FALSE(says(found, "fork.cpp")) << found.text();
-  EXPECT_TRUE(says(found, "join_deadlock_test.cpp:" + std::to_string(joined))) << found.text();
+  EXPECT_TRUE(has_text(found, "(ann) waits to join fork")) << found.text();
+  EXPECT_TRUE(has_text(found, "(pool-1) runs")) << found.text();
+  EXPECT_FALSE(has_text(found, "fork.cpp")) << found.text();
+  EXPECT_TRUE(has_text(found, "join_deadlock_test.cpp:" + std::to_string(joined))) << found.text();
 }
 
-TEST_F(join_deadlock_test, OfAWorkerThatJoinsWhatAnotherHasTaken) {
+TEST_F(join_deadlock_test, AWorkerThatJoinsAForkStolenByAnother) {
   event begun;
   event helped;
   int joined = 0;
@@ -159,15 +159,15 @@ TEST_F(join_deadlock_test, OfAWorkerThatJoinsWhatAnotherHasTaken) {
   ASSERT_TRUE(pool.submit(joins));
   const auto found = the_deadlock();
   EXPECT_EQ(found.steps.size(), 2U) << found.text();
-  EXPECT_TRUE(says(found, "waits to join fork")) << found.text();
-  EXPECT_TRUE(says(found, "join_deadlock_test.cpp:" + std::to_string(joined))) << found.text();
-  // It is the same wait, also when the worker is called to help meanwhile.
+  EXPECT_TRUE(has_text(found, "waits to join fork")) << found.text();
+  EXPECT_TRUE(has_text(found, "join_deadlock_test.cpp:" + std::to_string(joined))) << found.text();
+  // The wait is the same one after the worker was woken to help meanwhile.
   ASSERT_TRUE(pool.submit([&] { helped.set(); }));
   helped.wait();
   EXPECT_EQ(the_deadlock().waits(), found.waits());
 }
 
-// While it helps with something else it holds what that has taken, and gives it back.
+// A lock that the helped work acquires is listed as held by the helper until it is released.
 TEST_F(join_deadlock_test, AWorkerThatHelpsMeanwhileDoesNotWait) {
   event begun;
   event helps;
@@ -194,7 +194,7 @@ TEST_F(join_deadlock_test, AWorkerThatHelpsMeanwhileDoesNotWait) {
   go.set();
 }
 
-TEST_F(join_deadlock_test, OfAForkForWhichNoThreadIsLeft) {
+TEST_F(join_deadlock_test, AForkWithoutAFreeThread) {
   work_stealing_pool pool({.threads = 1, .name = "pool", .spares_max = 0});
   event held;
   const ending at_the_end{*this};
@@ -208,11 +208,11 @@ TEST_F(join_deadlock_test, OfAForkForWhichNoThreadIsLeft) {
   ASSERT_TRUE(pool.submit(wants_it()));
   const auto found = the_deadlock();
   EXPECT_EQ(parties(found), (names{"ann", "pool-1"}));
-  EXPECT_TRUE(says(found, "(pool-1) could run it")) << found.text();
+  EXPECT_TRUE(has_text(found, "(pool-1) could run it")) << found.text();
   EXPECT_FALSE(found.is_certain());
 }
 
-TEST_F(join_deadlock_test, OfWhoJoinsAPoolThatStealsAndOneOfItsWorkers) {
+TEST_F(join_deadlock_test, AJoinerOfAWorkStealingPoolAndOneOfItsWorkers) {
   work_stealing_pool pool({.threads = 2, .name = "pool"});
   event held;
   const ending at_the_end{*this};
@@ -229,7 +229,7 @@ TEST_F(join_deadlock_test, OfWhoJoinsAPoolThatStealsAndOneOfItsWorkers) {
   EXPECT_EQ(objects(found), (names{"event pool", "mutex m"}));
 }
 
-TEST_F(join_deadlock_test, OfWhoJoinsAStrandAndTheThreadThatRunsIt) {
+TEST_F(join_deadlock_test, AJoinerOfAStrandAndTheThreadThatRunsIt) {
   thread_pool pool({.core = 1, .capacity = 4, .name = "pool"});
   strand account(pool, {.name = "account"});
   const ending at_the_end{*this};
@@ -243,8 +243,8 @@ TEST_F(join_deadlock_test, OfWhoJoinsAStrandAndTheThreadThatRunsIt) {
   EXPECT_EQ(objects(found), (names{"strand account", "mutex m"}));
 }
 
-// The same when it is known only since the join that they are in the pool.
-TEST(join_deadlock_late_test, OfPoolsThatWereThereBeforeInspectWasOn) {
+// The threads of these pools are reported only by the join.
+TEST(join_deadlock_late_test, PoolsConstructedBeforeInspectWasOn) {
   mutex m(named("m"));
   event begun;
   event go;
@@ -268,8 +268,8 @@ TEST(join_deadlock_late_test, OfPoolsThatWereThereBeforeInspectWasOn) {
   m.unlock();
 }
 
-// In a pool of any size: of those whose end is waited for, one that is stuck is enough.
-TEST_F(join_deadlock_test, OfWhoJoinsAPoolOfManyThreadsAndAnyOfThem) {
+// In a pool of any size: one deadlocked thread is enough.
+TEST_F(join_deadlock_test, AJoinerOfAPoolOfManyThreadsAndAnyOfThem) {
   constexpr std::size_t threads = 64;
   event go(named("go"));
   event held;

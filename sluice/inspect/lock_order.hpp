@@ -1,19 +1,18 @@
 #pragma once
 
-// Tells of two locks that are taken in one order here and in the other there: a deadlock that has
-// not happened yet.
+// Detects locks that are acquired in two different orders: a deadlock that has not happened yet.
 //
-// It is recorded while inspect is on with `lock_order` (the default in debug builds): whenever a
-// thread takes a lock while it holds others, that order is noted. An order that closes a circle
-// with those noted before, also around several locks, is reported, once, with the places of all
-// steps.
+// Use it in tests and debug builds: `lock_order` is on by default there, and recorded while inspect
+// is on. Whenever a thread acquires a lock while it holds others, the order is recorded. An order
+// that closes a cycle with the recorded ones, also over several locks, is reported once, with the
+// places of all steps.
 //
-// Guarantees: a lock taken by `try_lock`, by `lock_all` or by a coroutine is no step, because such
-// a one does not wait while it holds, or holds across threads. Taking a lock twice in the same
-// order costs a look at what is known; only a new order allocates and is searched for circles.
-// Limits: of the locks that a thread holds the first 16 count. What was noted of a lock goes with
-// it. Two locks that are only ever taken while a third one is held cannot deadlock, and are
-// reported all the same when they are taken both ways round.
+// Guarantees: a lock acquired by `try_lock`, `lock_all` or a coroutine is not a step: the first two
+// do not wait while holding a lock, and a coroutine holds its locks across threads. A known order
+// costs a lookup; only a new order allocates and starts a search for cycles.
+// Limits: only the first 16 locks held by a thread count. Destroying a lock removes its records.
+// Two locks that are only ever acquired under a common third lock cannot deadlock, and are reported
+// all the same when their order is reversed.
 //
 //     inspect::enabled on(
 //         {.lock_order = true, .on_inversion = [](const auto& i) { log(i.text()); }});
@@ -26,7 +25,7 @@
 namespace sluice::inspect {
 
 struct lock_inversion {
-  // One thread took `second` while it held `first`.
+  // A thread acquired `second` while it held `first`.
   struct step {
     std::string first{};  // "mutex accounts"
     std::string second{};
@@ -34,7 +33,7 @@ struct lock_inversion {
     call_site second_at{};
     std::string by{};  // "thread 3 (teller)"
   };
-  // The one just made, then those that were known and lead back from its end to its beginning.
+  // The new step, then the recorded steps that lead from its end back to its beginning.
   std::vector<step> steps{};
 
   std::string text() const;

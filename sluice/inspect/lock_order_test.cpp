@@ -21,7 +21,7 @@ namespace {
 constinit thread_local std::uint64_t allocations = 0;  // by the calling thread
 }
 
-// A sanitizer has its own, and none beside it.
+// A sanitizer replaces operator new itself.
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 #define SLUICE_COUNTS_NO_ALLOCATIONS
@@ -59,7 +59,7 @@ class lock_order_test : public ::testing::Test {
       {.lock_order = true, .on_inversion = [this](const auto& i) { found_.push_back(i); }}};
 };
 
-TEST_F(lock_order_test, TwoLocksTakenBothWaysRoundAreToldBeforeTheyDeadlock) {
+TEST_F(lock_order_test, TwoLocksInBothOrdersAreReportedBeforeTheyDeadlock) {
   mutex accounts(named("accounts"));
   mutex journal(named("journal"));
   accounts.lock();
@@ -84,7 +84,7 @@ TEST_F(lock_order_test, TwoLocksTakenBothWaysRoundAreToldBeforeTheyDeadlock) {
             std::string::npos);
 }
 
-TEST_F(lock_order_test, IsToldOnce) {
+TEST_F(lock_order_test, IsReportedOnce) {
   mutex a;
   mutex b;
   for (int i = 0; i < 3; ++i) {
@@ -94,7 +94,7 @@ TEST_F(lock_order_test, IsToldOnce) {
   EXPECT_EQ(found_.size(), 1U);
 }
 
-TEST_F(lock_order_test, IsKeptForAllThreads) {
+TEST_F(lock_order_test, IsRecordedForAllThreads) {
   mutex a;
   fair_mutex b;
   std::jthread([&] { take(a, b); }).join();
@@ -102,7 +102,7 @@ TEST_F(lock_order_test, IsKeptForAllThreads) {
   EXPECT_EQ(found_.size(), 1U);
 }
 
-TEST_F(lock_order_test, ACircleOfThreeIsFound) {
+TEST_F(lock_order_test, ACycleOfThreeIsFound) {
   mutex a;
   mutex b;
   mutex c;
@@ -114,7 +114,7 @@ TEST_F(lock_order_test, ACircleOfThreeIsFound) {
   EXPECT_EQ(found_[0].steps.size(), 3U);
 }
 
-TEST_F(lock_order_test, TheSameOrderIsNone) {
+TEST_F(lock_order_test, TheSameOrderIsNoInversion) {
   mutex a;
   mutex b;
   mutex c;
@@ -126,9 +126,9 @@ TEST_F(lock_order_test, TheSameOrderIsNone) {
   EXPECT_TRUE(found_.empty());
 }
 
-TEST_F(lock_order_test, AnOrderThatIsKnownCostsNoMemory) {
+TEST_F(lock_order_test, AKnownOrderAllocatesNothing) {
 #ifdef SLUICE_COUNTS_NO_ALLOCATIONS
-  GTEST_SKIP() << "allocations are the sanitizer's";
+  GTEST_SKIP() << "the sanitizer counts allocations";
 #endif
   mutex a;
   mutex b;
@@ -139,7 +139,7 @@ TEST_F(lock_order_test, AnOrderThatIsKnownCostsNoMemory) {
   };
   const auto before = allocations;
   take_all();
-  EXPECT_GT(allocations, before);  // it is new
+  EXPECT_GT(allocations, before);  // a new order
   const auto known = allocations;
   take_all();
   EXPECT_EQ(allocations, known);
@@ -174,7 +174,7 @@ TEST_F(lock_order_test, ReadersCountAsWell) {
   EXPECT_EQ(found_.size(), 1U);
 }
 
-TEST_F(lock_order_test, ALockThatIsGoneLeavesNothingBehind) {
+TEST_F(lock_order_test, DestroyingALockRemovesItsRecords) {
   mutex a;
   alignas(mutex) std::byte place[sizeof(mutex)];
   auto* b = std::construct_at(reinterpret_cast<mutex*>(place));
@@ -186,7 +186,7 @@ TEST_F(lock_order_test, ALockThatIsGoneLeavesNothingBehind) {
   std::destroy_at(b);
 }
 
-TEST(lock_order_off_test, NothingIsRecordedUnlessAskedFor) {
+TEST(lock_order_off_test, NothingIsRecordedUnlessEnabled) {
   std::vector<inspect::lock_inversion> found;
   const inspect::enabled on(
       {.lock_order = false, .on_inversion = [&](const auto& i) { found.push_back(i); }});

@@ -1,4 +1,4 @@
-// A look at very many waits.
+// Inspection of very many waits.
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -20,8 +20,8 @@ namespace {
 
 class many_waits_test : public ::testing::Test {
  protected:
-  // Each has a lock of its own, and wants that of the next: the last one wants a permit, or the
-  // lock of the first.
+  // Each task holds a lock and acquires the next task's lock; the last one acquires a permit or the
+  // first task's lock.
   enum class last : std::uint8_t { wants_a_permit, closes_the_circle };
   void let_wait_in_a_row(std::size_t count, last wants) {
     locks_ = std::make_unique<mutex[]>(count);
@@ -43,7 +43,7 @@ class many_waits_test : public ::testing::Test {
  private:
   template <class Next>
   detached waits(mutex& own, Next& next) {
-    const auto mine = co_await own.async_lock();
+    const auto held = co_await own.async_lock();
     (void)co_await begin_.async_wait();
     if constexpr (std::is_same_v<Next, semaphore>) {
       (void)co_await next.async_acquire(1, stop_.get_token());
@@ -70,7 +70,7 @@ TEST_F(many_waits_test, AreAllListedEachOnce) {
   slots.release(count);
 }
 
-TEST_F(many_waits_test, InARowThatEndsWithOneWhoIsFreeAreNoDeadlock) {
+TEST_F(many_waits_test, InAChainThatEndsWithAFreePartyAreNoDeadlock) {
   constexpr std::size_t count = 500;
   let_wait_in_a_row(count, last::wants_a_permit);
   EXPECT_EQ(inspect::waits().size(), count);
@@ -80,7 +80,7 @@ TEST_F(many_waits_test, InARowThatEndsWithOneWhoIsFreeAreNoDeadlock) {
   EXPECT_TRUE(inspect::waits().empty());
 }
 
-TEST_F(many_waits_test, InACircleAreOneDeadlock) {
+TEST_F(many_waits_test, InACycleAreOneDeadlock) {
   constexpr std::size_t count = 500;
   let_wait_in_a_row(count, last::closes_the_circle);
   EXPECT_EQ(inspect::left_out(), 0U);

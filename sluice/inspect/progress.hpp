@@ -1,19 +1,18 @@
 #pragma once
 
-// How far something has come: what a watchdog asks of the queues and executors that it looks after.
+// Measures the progress of queues and executors, for the stall detection of a watchdog.
 //
-// `progress_of` knows queues, channels and rings (what was popped, and what is inside) and the
-// executors that count what they run: thread_pool, work_stealing_pool, strand, and any type of
-// yours that has the same `stats()`. For all else pass a function to `watchdog::watch`.
+// `progress_of` supports queues, channels and rings (items popped, items inside) and the executors
+// that count their work: thread_pool, work_stealing_pool, strand, and any type with the same
+// `stats()`. For other types pass a function to `watchdog::watch`.
 //
-// Limits: an item of a delay_queue that is not due is no work that waits, and its `size` counts
-// it: such a queue is not known, unless it has a `due()` that counts those whose time has come. A
-// strand does not say whether one of its functions runs: it counts as busy while others wait behind
-// that one. Of a work_stealing_pool pieces count when they begin, of the others when they have
-// ended.
+// Limits: an item of a delay_queue that is not due is not waiting work, but counts in `size`: such
+// a queue is supported only if it has a `due()` that counts its due items. A strand does not report
+// whether one of its functions runs: it is busy while others are queued behind. A piece of work of
+// a work_stealing_pool counts when it begins, of the other executors when it has finished.
 //
-//     static_assert(inspect::tells_progress<thread_pool>);
-//     const auto far = inspect::progress_of(pool);
+//     static_assert(inspect::reports_progress<thread_pool>);
+//     const auto progress = inspect::progress_of(pool);
 
 #include <concepts>
 #include <cstddef>
@@ -29,8 +28,8 @@ class delay_queue;
 namespace inspect {
 
 struct progress {
-  std::uint64_t done = 0;   // grows with each thing finished
-  std::size_t waiting = 0;  // 0: it has nothing to do, and so cannot stall
+  std::uint64_t done = 0;   // grows with each finished item
+  std::size_t waiting = 0;  // 0: idle, and so not stalled
 };
 
 namespace detail {
@@ -87,38 +86,38 @@ concept strand_like = requires(const T& s) {
 }  // namespace detail
 
 template <class T>
-concept tells_progress = detail::queue_like<T> || detail::pool_like<T> ||
+concept reports_progress = detail::queue_like<T> || detail::pool_like<T> ||
     detail::stealing_like<T> || detail::strand_like<T>;
 
-template <tells_progress T>
-progress progress_of(const T& what) {
-  const auto s = what.stats();
+template <reports_progress T>
+progress progress_of(const T& object) {
+  const auto s = object.stats();
   if constexpr (detail::queue_like<T>) {
     if constexpr (detail::counts_due<T>) {
-      return {s.popped, what.due()};
+      return {s.popped, object.due()};
     } else {
-      return {s.popped, what.size()};
+      return {s.popped, object.size()};
     }
   } else if constexpr (detail::pool_like<T>) {
     std::uint64_t done = s.completed;
-    // Of a pool that resumes coroutines these are all that it does.
+    // A pool that only resumes coroutines counts nothing else.
     if constexpr (requires { s.posts; }) done += s.posts;
     return {done, s.queued + s.active};
   } else if constexpr (detail::stealing_like<T>) {
-    // A child that nobody took is run by who forked it, and is not among the executed.
+    // A forked child that no other thread took is run by its parent, and not counted in `executed`.
     return {s.executed + s.forked, s.queued + s.running + s.blocked};
   } else {
     return {s.completed + s.posts, s.queued};
   }
 }
 
-// What it is called in a report.
-template <tells_progress T>
-std::string progress_name(const T& what) {
+// Returns the name of the object in reports.
+template <reports_progress T>
+std::string progress_name(const T& object) {
   const char* const kind = detail::queue_like<T>    ? "queue "
                            : detail::strand_like<T> ? "strand "
                                                     : "pool ";
-  return kind + std::string(what.name());
+  return kind + std::string(object.name());
 }
 
 }  // namespace inspect

@@ -25,31 +25,31 @@ namespace sluice::testing::progress_test {
 namespace {
 
 using namespace std::chrono_literals;
-using inspect::tells_progress;
+using inspect::reports_progress;
 
-static_assert(tells_progress<bounded_queue<int>>);
-static_assert(tells_progress<priority_queue<int>>);
-static_assert(tells_progress<spsc_ring<int>>);
-static_assert(tells_progress<channel<int>>);
-static_assert(tells_progress<thread_pool>);
-static_assert(tells_progress<work_stealing_pool>);
-static_assert(tells_progress<strand>);
-// An item that is not due is no work: it would be taken for a stall.
-static_assert(!tells_progress<delay_queue<int>>);
+static_assert(reports_progress<bounded_queue<int>>);
+static_assert(reports_progress<priority_queue<int>>);
+static_assert(reports_progress<spsc_ring<int>>);
+static_assert(reports_progress<channel<int>>);
+static_assert(reports_progress<thread_pool>);
+static_assert(reports_progress<work_stealing_pool>);
+static_assert(reports_progress<strand>);
+// An item that is not due is not waiting work: it would look like a stall.
+static_assert(!reports_progress<delay_queue<int>>);
 struct my_delays : delay_queue<int> {};
-static_assert(!tells_progress<my_delays>);
-// One that counts those whose time has come can be known.
+static_assert(!reports_progress<my_delays>);
+// A queue that counts its due items is supported.
 struct delays_that_count : delay_queue<int> {
   using delay_queue::delay_queue;
   std::size_t due() const { return due_now; }
   std::size_t due_now = 0;
 };
-static_assert(tells_progress<delays_that_count>);
-// They count nothing: one is run by the program, the other runs at once.
-static_assert(!tells_progress<manual_executor>);
-static_assert(!tells_progress<inline_executor>);
+static_assert(reports_progress<delays_that_count>);
+// They count nothing: the program runs the first, the second runs immediately.
+static_assert(!reports_progress<manual_executor>);
+static_assert(!reports_progress<inline_executor>);
 
-TEST(progress_test, OfAQueueThatDelaysWhatIsDueWaits) {
+TEST(progress_test, ADelayingQueueHasItsDueItemsWaiting) {
   delays_that_count q(4);
   ASSERT_TRUE(q.push({1, real_clock().now() + 1h}));
   EXPECT_EQ(inspect::progress_of(q).waiting, 0U);
@@ -57,59 +57,60 @@ TEST(progress_test, OfAQueueThatDelaysWhatIsDueWaits) {
   EXPECT_EQ(inspect::progress_of(q).waiting, 1U);
 }
 
-// What a watchdog that looks when the test says so has told.
+// The reports of a watchdog that scans when the test calls it.
 class stall_test : public ::testing::Test {
  protected:
-  // Nothing is told of it while it is idle; one function that does not end is, and not before.
+  // An idle executor is not reported; one with a function that does not end is, after the time.
   template <class Executor>
   void tells_of_one_that_hangs(Executor& on, const std::string& name) {
-    const auto looked_after = dog_.watch(on);
+    const auto watched = dog_.watch(on);
     event begun;
     event go;
     event done;
-    eventually([&] { return inspect::progress_of(on).waiting == 0; }, "it to be idle");
+    eventually([&] { return inspect::progress_of(on).waiting == 0; }, "the executor to be idle");
     pass(20s);
-    EXPECT_TRUE(told_.empty());
+    EXPECT_TRUE(reports_.empty());
     ASSERT_TRUE(on.submit([&] {
       begun.set();
       go.wait();
     }));
     ASSERT_TRUE(on.submit([&] { done.set(); }));  // behind it
     begun.wait();
-    dog_.look();
+    dog_.scan();
     pass(9s);
-    EXPECT_TRUE(told_.empty());
+    EXPECT_TRUE(reports_.empty());
     pass(1s);
-    ASSERT_EQ(told_.size(), 1U);
-    EXPECT_NE(told_[0].find(name + " has finished nothing for 10.0 s"), std::string::npos)
-        << told_[0];
+    ASSERT_EQ(reports_.size(), 1U);
+    EXPECT_NE(reports_[0].find(name + " has finished nothing for 10.0 s"), std::string::npos)
+        << reports_[0];
     const auto before = inspect::progress_of(on).done;
     go.set();
     done.wait();
-    eventually([&] { return inspect::progress_of(on).done > before; }, "it to go on");
-    eventually([&] { return inspect::progress_of(on).waiting == 0; }, "it to be idle again");
+    eventually([&] { return inspect::progress_of(on).done > before; },
+               "the executor to make progress");
+    eventually([&] { return inspect::progress_of(on).waiting == 0; },
+               "the executor to be idle again");
   }
   void pass(std::chrono::nanoseconds time) {
     time_.advance(time);
-    dog_.look();
+    dog_.scan();
   }
 
   manual_clock time_;
-  std::vector<std::string> told_;
+  std::vector<std::string> reports_;
   inspect::watchdog dog_{{.period = 0s,
                           .stalled_after = 10s,
-                          .on_report = [this](const auto& r) { told_.push_back(r.text); },
+                          .on_report = [this](const auto& r) { reports_.push_back(r.text); },
                           .time = &time_}};
 };
 
-TEST_F(stall_test, AHowFarThatThrowsIsReported) {
-  const auto looking = dog_.watch("broken", []() -> inspect::progress {
-    throw std::runtime_error("no count");
-  });
+TEST_F(stall_test, AGetProgressThatThrowsIsReported) {
+  const auto looking =
+      dog_.watch("broken", []() -> inspect::progress { throw std::runtime_error("no count"); });
   ::testing::internal::CaptureStderr();
-  dog_.look();
+  dog_.scan();
   EXPECT_EQ(::testing::internal::GetCapturedStderr(),
-            "sluice: how_far of watchdog 'broken' threw: no count\n");
+            "sluice: get_progress of watchdog 'broken' threw: no count\n");
 }
 
 TEST_F(stall_test, AThreadPool) {
@@ -128,9 +129,9 @@ TEST_F(stall_test, AStrand) {
   tells_of_one_that_hangs(one, "strand one");
 }
 
-// Resumptions are no submissions; a pool that does nothing else makes progress all the same.
+// Resumptions are not submissions; a pool that only resumes makes progress too.
 TEST_F(stall_test, APoolThatResumesCoroutinesIsNotStalled) {
-  event go;  // before the pool, whose threads use them to the end
+  event go;  // before the pool, whose threads use it until they end
   event begun;
   semaphore turns(0);
   semaphore taken(0);
@@ -140,8 +141,8 @@ TEST_F(stall_test, APoolThatResumesCoroutinesIsNotStalled) {
     go.wait();
   }));
   begun.wait();
-  const auto looked_after = dog_.watch(pool);
-  dog_.look();
+  const auto watched = dog_.watch(pool);
+  dog_.scan();
   const auto body = [&]() -> task<> {
     for (int i = 0; i < 4; ++i) {
       (void)co_await turns.async_acquire();
@@ -158,7 +159,7 @@ TEST_F(stall_test, APoolThatResumesCoroutinesIsNotStalled) {
     pass(9s);
   }
   ended.get();
-  EXPECT_TRUE(told_.empty()) << told_[0];
+  EXPECT_TRUE(reports_.empty()) << reports_[0];
   go.set();
 }
 

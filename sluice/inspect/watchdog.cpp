@@ -9,9 +9,9 @@
 #include <set>
 #include <vector>
 
-#include "sluice/base/callback.hpp"
+#include "sluice/base/detail/callback.hpp"
+#include "sluice/base/detail/signal_pipe.hpp"
 #include "sluice/base/seam.hpp"
-#include "sluice/base/signal_pipe.hpp"
 #include "sluice/base/this_thread.hpp"
 #include "sluice/inspect/format.hpp"
 #include "sluice/sync/condition.hpp"
@@ -21,11 +21,11 @@
 namespace sluice::inspect {
 namespace {
 
-// So many of the most contended objects are printed.
+// The number of contended objects in an overview.
 constexpr std::size_t contended_max = 20;
 
-// So many deadlocks that were told are remembered also when some of their waits may have ended.
-constexpr std::size_t told_max = 64;
+// Above this number of reported deadlocks, those with an ended wait are removed.
+constexpr std::size_t reported_max = 64;
 
 }  // namespace
 
@@ -44,144 +44,146 @@ class watchdog::impl {
       });
     }
     if (options_.period > std::chrono::nanoseconds::zero()) {
-      looker_ = seam::thread([this](const std::stop_token& stop) { live(stop); });
+      scanner_ = seam::thread([this](const std::stop_token& stop) { run(stop); });
     }
   }
   impl(const impl&) = delete;
   impl& operator=(const impl&) = delete;
   ~impl() {
     if (signal_.has_value()) signal_->close();
-    looker_ = seam::thread();
+    scanner_ = seam::thread();
     printer_ = seam::thread();
   }
 
-  std::uint64_t watch(std::string name, std::function<progress()> how_far) {
+  std::uint64_t watch(std::string name, std::function<progress()> get_progress) {
     const std::lock_guard hold(mutex_);
-    watched_.push_back(
-        std::make_shared<watched>(++numbers_, std::move(name), std::move(how_far), time_.now()));
+    watched_.push_back(std::make_shared<watched>(++numbers_, std::move(name),
+                                                 std::move(get_progress), time_.now()));
     return numbers_;
   }
   void forget(std::uint64_t number) noexcept {
     std::unique_lock hold(mutex_);
     std::erase_if(watched_, [&](const auto& w) { return w->number == number; });
-    // What it asks may be gone when this has returned. One that forgets itself ends by itself.
-    if (looking_.held_by_me()) return;
-    was_asked_.wait(hold, [&] { return asked_now_ != number; });
+    // The watched object may be destroyed after the return: blocks until its call has ended. A
+    // `get_progress` that ends its own registration must not wait for itself.
+    if (scan_mutex_.held_by_me()) return;
+    poll_done_.wait(hold, [&] { return polled_ != number; });
   }
 
-  // In this order: of the three only the last asks the program, which may not answer.
-  void look() {
-    if (looking_.held_by_me()) return;  // from inside of `how_far`
-    tell(new_deadlocks());
-    tell(new_long_holds());
-    tell(new_stalls());
+  // In this order: only the last one calls the program, which may not return.
+  void scan() {
+    if (scan_mutex_.held_by_me()) return;  // inside `get_progress`
+    deliver(new_deadlocks());
+    deliver(new_long_holds());
+    deliver(new_stalls());
   }
 
   void print() {
     auto most = contention();
     if (most.size() > contended_max) most.resize(contended_max);
-    std::string all =
-        "sluice: what waits:\n" + to_text(waits()) + "and what was waited for:\n" + to_text(most);
-    tell({{report{report::kind::overview, std::move(all)}, {}}});
+    std::string all = "sluice: all waits:\n" + to_text(waits()) + "contention:\n" + to_text(most);
+    deliver({{report{report::kind::overview, std::move(all)}, {}}});
   }
 
  private:
-  // Of what is looked after. The first three are constant; the others protected by looking_.
+  // A watched object. The first three members are constant; the others protected by scan_mutex_.
   struct watched {
-    watched(std::uint64_t n, std::string as, std::function<progress()> ask, time_point now)
-        : number(n), name(std::move(as)), how_far(std::move(ask)), since(now) {}
+    watched(std::uint64_t n, std::string label, std::function<progress()> source, time_point now)
+        : number(n), name(std::move(label)), get_progress(std::move(source)), since(now) {}
 
     const std::uint64_t number;
     const std::string name;
-    const std::function<progress()> how_far;
-    std::uint64_t done = 0;  // when it was last seen to go on
+    const std::function<progress()> get_progress;
+    std::uint64_t done = 0;  // at the last progress
     time_point since;
-    bool told = false;
+    bool is_reported = false;
   };
-  // Something to tell.
+  // A report to deliver.
   struct finding {
-    report what{};
+    report message{};
     std::optional<deadlock> found{};
   };
   using findings = std::vector<finding>;
 
   static clock& clock_of(const options& o) { return o.time != nullptr ? *o.time : real_clock(); }
 
-  void live(const std::stop_token& stop) {
+  void run(const std::stop_token& stop) {
     seam::name_thread("watchdog");
     for (;;) {
       const auto until = options_.time != nullptr ? deadline::after(options_.period, time_)
                                                   : deadline::after(options_.period);
-      if (never_.wait_within({until, stop}) == status::stopped) return;
-      look();
+      if (never_.wait({until, stop}) == status::stopped) return;
+      scan();
     }
   }
 
-  // One at a time and without a lock, so that what is called may call the watchdog. When somebody
-  // is telling already, be it this very thread further out, that one tells these as well.
-  void tell(findings found) {
+  // Delivers the reports one at a time and without a lock, so that callbacks may call the watchdog.
+  // If a delivery is in progress, possibly further up this stack, it delivers these reports too.
+  void deliver(findings found) {
     {
       const std::lock_guard hold(mutex_);
-      for (auto& each : found) add_to_tell(std::move(each));
-      if (is_telling_ || to_tell_.empty()) return;
-      is_telling_ = true;
+      for (auto& each : found) enqueue(std::move(each));
+      if (is_delivering_ || pending_.empty()) return;
+      is_delivering_ = true;
     }
     try {
-      while (const auto next = next_to_tell()) say(*next);
+      while (const auto next = next_pending()) deliver_one(*next);
     } catch (...) {
       const std::lock_guard hold(mutex_);
-      is_telling_ = false;
+      is_delivering_ = false;
       throw;
     }
   }
 
-  // With mutex_ held. Of overviews that wait to be told, the last is enough.
-  void add_to_tell(finding each) {
-    if (each.what.what == report::kind::overview) {
-      std::erase_if(to_tell_,
-                    [](const finding& f) { return f.what.what == report::kind::overview; });
+  // Must hold mutex_. Of the overviews that are pending, only the last is kept.
+  void enqueue(finding each) {
+    if (each.message.type == report::kind::overview) {
+      std::erase_if(pending_,
+                    [](const finding& f) { return f.message.type == report::kind::overview; });
     }
-    to_tell_.push_back(std::move(each));
+    pending_.push_back(std::move(each));
   }
 
-  std::optional<finding> next_to_tell() {
+  std::optional<finding> next_pending() {
     const std::lock_guard hold(mutex_);
-    if (to_tell_.empty()) {
-      is_telling_ = false;
+    if (pending_.empty()) {
+      is_delivering_ = false;
       return std::nullopt;
     }
-    auto next = std::move(to_tell_.front());
-    to_tell_.erase(to_tell_.begin());
+    auto next = std::move(pending_.front());
+    pending_.erase(pending_.begin());
     return next;
   }
 
-  void say(const finding& f) {
+  void deliver_one(const finding& f) {
     if (f.found && options_.deadlock_found) {
-      call_back("deadlock_found of watchdog", {}, options_.deadlock_found, *f.found);
+      sluice::detail::call_back("deadlock_found of watchdog", {}, options_.deadlock_found,
+                                *f.found);
     }
     if (options_.on_report) {
-      call_back("on_report of watchdog", {}, options_.on_report, f.what);
+      sluice::detail::call_back("on_report of watchdog", {}, options_.on_report, f.message);
     } else {
-      std::fputs(f.what.text.c_str(), stderr);
+      std::fputs(f.message.text.c_str(), stderr);
     }
     const bool ends_it = options_.on_deadlock == deadlock_action::abort;
     if (ends_it && f.found && f.found->is_certain()) std::abort();
   }
 
-  // What was told is told, also when a look in between has not found it: somebody was there who
-  // could have helped, or one of the waits was woken in vain just then.
+  // A deadlock is reported once, also if a scan in between did not find it: a party may have been
+  // there that could have ended it, or a wait had a futile wake-up at that moment.
   findings new_deadlocks() {
-    const std::lock_guard hold(looking_);
+    const std::lock_guard hold(scan_mutex_);
     findings found;
     for (const auto& d : find_deadlocks(options_.deadlock_after)) {
       if (!deadlocks_.insert(d.waits()).second) continue;
       found.push_back({{report::kind::deadlock, d.text()}, d});
     }
-    if (deadlocks_.size() > told_max) forget_ended();
+    if (deadlocks_.size() > reported_max) forget_ended();
     return found;
   }
 
-  // With looking_ held. The number of a wait never comes again: what has ended is kept in vain.
+  // Must hold scan_mutex_. Wait numbers are never reused: a deadlock with an ended wait cannot
+  // recur.
   void forget_ended() {
     std::set<std::uint64_t> now;
     for (const auto& w : waits()) now.insert(w.number);
@@ -191,22 +193,23 @@ class watchdog::impl {
   }
 
   findings new_stalls() {
-    const std::lock_guard hold(looking_);
+    const std::lock_guard hold(scan_mutex_);
     findings found;
     for (const auto& w : all_watched()) {
-      const auto far = ask(*w);
-      if (!far) continue;
+      const auto measured = poll(*w);
+      if (!measured) continue;
       const auto now = time_.now();
-      if (far->waiting == 0 || far->done != w->done) {
-        w->done = far->done;
+      if (measured->waiting == 0 || measured->done != w->done) {
+        w->done = measured->done;
         w->since = now;
-        w->told = false;
-      } else if (!w->told && now - w->since >= options_.stalled_after) {
-        w->told = true;
-        found.push_back({{report::kind::stall, "sluice: " + w->name + " has finished nothing for " +
-                                                   to_text(now - w->since) + ", and " +
-                                                   std::to_string(far->waiting) + " wait in it\n"},
-                         {}});
+        w->is_reported = false;
+      } else if (!w->is_reported && now - w->since >= options_.stalled_after) {
+        w->is_reported = true;
+        found.push_back(
+            {{report::kind::stall, "sluice: " + w->name + " has finished nothing for " +
+                                       to_text(now - w->since) + "; " +
+                                       std::to_string(measured->waiting) + " pending\n"},
+             {}});
       }
     }
     return found;
@@ -217,41 +220,42 @@ class watchdog::impl {
     return watched_;
   }
 
-  // Nothing: it was forgotten meanwhile.
-  std::optional<progress> ask(const watched& w) {
+  // Returns nothing if the registration has ended meanwhile.
+  std::optional<progress> poll(const watched& w) {
     {
       const std::lock_guard hold(mutex_);
       if (std::ranges::none_of(watched_, [&](const auto& o) { return o.get() == &w; })) return {};
-      asked_now_ = w.number;
+      polled_ = w.number;
     }
-    struct asking {
+    struct poll_end {
       impl& of;
-      ~asking() {
+      ~poll_end() {
         const std::lock_guard hold(of.mutex_);
-        of.asked_now_ = 0;
-        of.was_asked_.notify_all();
+        of.polled_ = 0;
+        of.poll_done_.notify_all();
       }
     } const at_the_end{*this};
     try {
-      return w.how_far();
+      return w.get_progress();
     } catch (...) {
-      report_exception("how_far of watchdog", w.name, std::current_exception());
+      sluice::detail::report_exception("get_progress of watchdog", w.name,
+                                       std::current_exception());
       return {};
     }
   }
 
   findings new_long_holds() {
-    const std::lock_guard hold(looking_);
+    const std::lock_guard hold(scan_mutex_);
     findings found;
     std::set<std::uint64_t> still;
     for (const auto& h : holds()) {
-      // Permits may be kept for as long as one likes.
-      const bool is_lock = h.what.wants == "holds" || h.what.wants == "reads";
-      if (!is_lock || h.time < options_.held_after || h.what.address == &looking_) continue;
+      // Permits may be held for any time.
+      const bool is_lock = h.object.wants == "holds" || h.object.wants == "reads";
+      if (!is_lock || h.time < options_.held_after || h.object.address == &scan_mutex_) continue;
       still.insert(h.number);
       if (holds_.contains(h.number)) continue;
-      found.push_back({{report::kind::long_hold, "sluice: " + h.who.text() + " has held " +
-                                                     h.what.text() + " for " + to_text(h.time) +
+      found.push_back({{report::kind::long_hold, "sluice: " + h.party.text() + " has held " +
+                                                     h.object.text() + " for " + to_text(h.time) +
                                                      ", taken at " + to_string(h.at) + "\n"},
                        {}});
     }
@@ -262,38 +266,38 @@ class watchdog::impl {
   options options_;
   clock& time_;
   std::optional<enabled> inspecting_;
-  event never_{named("watchdog")};  // never set: it sleeps here between two looks
+  event never_{named("watchdog")};  // never set: the scanner sleeps here between scans
 
-  // Held by the one that looks, also while it asks `how_far`. Before mutex_.
-  mutex looking_{named("watchdog")};
-  std::set<std::vector<std::uint64_t>> deadlocks_;  // protected by looking_: told, by their waits
-  std::set<std::uint64_t> holds_;                   // protected by looking_: told, and still there
+  // Held during a scan, also while it calls `get_progress`. Acquired before mutex_.
+  mutex scan_mutex_{named("watchdog")};
+  std::set<std::vector<std::uint64_t>> deadlocks_;  // protected by scan_mutex_: reported, by waits
+  std::set<std::uint64_t> holds_;  // protected by scan_mutex_: reported, and still held
 
-  // Never held while the program is called.
+  // Not held while the program is called.
   mutex mutex_{named("watchdog list")};
-  condition was_asked_{named("watchdog")};
+  condition poll_done_{named("watchdog")};
   std::vector<std::shared_ptr<watched>> watched_;  // protected by mutex_
   std::uint64_t numbers_ = 0;                      // protected by mutex_
-  std::uint64_t asked_now_ = 0;                    // protected by mutex_: how far is that one?
-  findings to_tell_;                               // protected by mutex_
-  bool is_telling_ = false;                        // protected by mutex_: somebody is
+  std::uint64_t polled_ = 0;    // protected by mutex_: the object whose get_progress runs
+  findings pending_;            // protected by mutex_
+  bool is_delivering_ = false;  // protected by mutex_
 
   std::optional<seam::signal_pipe> signal_;
   seam::thread printer_;
-  seam::thread looker_;
+  seam::thread scanner_;
 };
 
 watchdog::watchdog(options o) : impl_(std::make_unique<impl>(std::move(o))) {}
 watchdog::~watchdog() = default;
 
-watchdog::looking_after watchdog::watch(std::string name, std::function<progress()> how_far) {
-  return looking_after(*this, impl_->watch(std::move(name), std::move(how_far)));
+watchdog::registration watchdog::watch(std::string name, std::function<progress()> get_progress) {
+  return registration(*this, impl_->watch(std::move(name), std::move(get_progress)));
 }
 void watchdog::forget(std::uint64_t number) noexcept {
   impl_->forget(number);
 }
-void watchdog::look() {
-  impl_->look();
+void watchdog::scan() {
+  impl_->scan();
 }
 void watchdog::print() {
   impl_->print();

@@ -1,29 +1,27 @@
 #pragma once
 
-// Looks after a running process by itself, and speaks up when something does not go on: a deadlock,
-// a queue or pool that makes no progress, a lock that is held for long.
+// Monitors a running process and reports deadlocks, queues and pools that make no progress, and
+// locks that are held for long.
 //
-// Use one in every server. It has one thread of its own, which sleeps between looks.
+// Use one in every server. It has one thread of its own, which sleeps between scans.
 //
-// What it reports, each once: a deadlock all of whose waits are as old as `deadlock_after`;
-// something watched (`watch`) that had work all the time but finished none of it for
-// `stalled_after`; a lock held for longer than `held_after`. `on_report` hears each; without it,
-// standard error does.
-// `print_on_signal`: when the process gets that signal (SIGUSR1, say) all waits, and the most
-// contended objects, are printed as a report of their own. The handler of the signal writes one
-// byte to a pipe and nothing else.
+// Reports, each once: a deadlock all of whose waits are at least `deadlock_after` old; a watched
+// object (`watch`) that had work but finished none of it for `stalled_after`; a lock held for
+// longer than `held_after`. Reports go to `on_report` or, without it, to standard error.
+// `print_on_signal`: when the process receives that signal (SIGUSR1, for example), all waits and
+// the most contended objects are reported. The signal handler only writes one byte to a pipe.
 //
-// Guarantees: any thread may call anything, also from inside of what the watchdog calls. Reports
-// are made one at a time, by the thread that looked or, if another is making one, by that one after
-// it; no lock is held meanwhile. An exception of a callback is written to standard error.
-// `on_report` may take long, but must not wait for a stuck party, and must not destroy the
-// watchdog. A `how_far` that does not answer holds up the looks, not the print. It turns inspect on
-// if it is not on, and off again at its end. `deadlock_action::abort` ends the process after the
-// report of a deadlock that is certain (`deadlock::is_certain`): one through a queue, a channel or
-// an ask, or one that can end by itself, is reported and no more. Destroying it ends the thread.
-// Cost: a look takes time with the number of waits and holds, once a `period`. Limits: one watchdog
-// at a time prints on a signal; the clock must outlive the watchdog and, if that turned inspect on,
-// what is said of it in `inspect::options::time` holds for it as well.
+// Guarantees: any thread may call anything, also from inside the watchdog's callbacks. Reports are
+// made one at a time, without a lock, by the thread that scanned or, if another thread is
+// reporting, by that one afterwards. An exception of a callback is written to standard error.
+// `on_report` may take long, but must not wait for a deadlocked party and must not destroy the
+// watchdog. A `get_progress` that does not return blocks the scans, not `print`. The watchdog turns
+// inspect on if it is off, and off again when it is destroyed. `deadlock_action::abort` aborts the
+// process after the report of a certain deadlock (`deadlock::is_certain`); a deadlock through a
+// queue, a channel or an ask, or with a limit, is only reported. The destructor joins the thread.
+// Cost: one scan per `period`, which grows with the number of waits and holds.
+// Limits: only one watchdog at a time may print on a signal; the clock must outlive the watchdog
+// and, if the watchdog turned inspect on, also the waits named at `inspect::options::time`.
 //
 //     inspect::watchdog dog({.held_after = 2s, .print_on_signal = SIGUSR1});
 //     const auto mail = dog.watch(emails);                 // a queue or an executor
@@ -41,17 +39,17 @@
 
 namespace sluice::inspect {
 
-// What is done beside the report.
+// The action after the report of a certain deadlock.
 enum class deadlock_action : std::uint8_t { none, abort };
 
 struct report {
   enum class kind : std::uint8_t { deadlock, stall, long_hold, overview };
-  kind what = kind::overview;
+  kind type = kind::overview;
   std::string text{};
 };
 
 struct watchdog_options {
-  std::chrono::nanoseconds period = std::chrono::seconds(1);  // between looks; zero: only `look`
+  std::chrono::nanoseconds period = std::chrono::seconds(1);  // between scans; zero: only `scan()`
   std::chrono::nanoseconds deadlock_after = std::chrono::seconds(1);
   std::chrono::nanoseconds stalled_after = std::chrono::seconds(30);
   std::chrono::nanoseconds held_after = std::chrono::seconds(5);
@@ -59,7 +57,7 @@ struct watchdog_options {
   deadlock_action on_deadlock = deadlock_action::none;
   std::function<void(const deadlock&)> deadlock_found{};  // before the report
   std::function<void(const report&)> on_report{};
-  options inspecting{};   // with which inspect is turned on, unless it is on
+  options inspecting{};   // for inspect, if the watchdog turns it on
   clock* time = nullptr;  // null: the real clock
 };
 
@@ -72,39 +70,39 @@ class watchdog {
   watchdog& operator=(const watchdog&) = delete;
   ~watchdog();
 
-  // While the result lives, what it names is looked after. The watchdog must outlive it.
-  class [[nodiscard("without it, nothing is looked after")]] looking_after {
+  // The object is watched for the life of its registration. The watchdog must outlive it.
+  class [[nodiscard("the object is watched only while the registration lives")]] registration {
    public:
-    looking_after(looking_after && other) noexcept
+    registration(registration && other) noexcept
         : dog_(std::exchange(other.dog_, nullptr)), number_(other.number_) {}
-    looking_after& operator=(looking_after&&) = delete;
-    ~looking_after() {
+    registration& operator=(registration&&) = delete;
+    ~registration() {
       if (dog_ != nullptr) dog_->forget(number_);
     }
 
    private:
     friend class watchdog;
-    looking_after(watchdog & dog, std::uint64_t number) noexcept : dog_(&dog), number_(number) {}
+    registration(watchdog & dog, std::uint64_t number) noexcept : dog_(&dog), number_(number) {}
     watchdog* dog_;
     std::uint64_t number_;
   };
 
-  // `how_far` is called by the watchdog's thread, until the result is destroyed: that waits for one
-  // that is under way.
-  looking_after watch(std::string name, std::function<progress()> how_far);
-  // A queue stalls when nothing is popped although there is something to pop, an executor when
-  // nothing is finished although something is running or queued (progress.hpp).
+  // Calls `get_progress` on the thread that scans until the registration is destroyed. Its
+  // destructor waits for a call in progress, unless it runs inside `get_progress`.
+  registration watch(std::string name, std::function<progress()> get_progress);
+  // A queue stalls if it has items and none is popped, an executor if work is running or queued and
+  // none finishes (progress.hpp). The object must outlive the registration.
   template <class T>
-  looking_after watch(const T& what) {
+  registration watch(const T& object) {
     static_assert(
-        tells_progress<T>,
-        "nothing is known of how far this type has come (or, of a delay_queue, of what is "
-        "due): use watch(name, how_far), with a function that returns its progress");
-    return watch(progress_name(what), [&what] { return progress_of(what); });
+        reports_progress<T>,
+        "the progress of this type is unknown (a delay_queue does not count its due items): use "
+        "watch(name, get_progress) with a function that returns its progress");
+    return watch(progress_name(object), [&object] { return progress_of(object); });
   }
 
-  // Looks now, on this thread, and reports what is new. Does nothing inside of `how_far`.
-  void look();
+  // Scans on the calling thread and reports new findings. Does nothing inside `get_progress`.
+  void scan();
   // Reports all waits and the most contended objects.
   void print();
 

@@ -27,7 +27,7 @@ namespace {
 using namespace std::chrono_literals;
 using inspect::report;
 
-// A watchdog that looks when the test says so, by the test's clock.
+// A watchdog that scans when the test calls it, with the test's clock.
 class watchdog_test : public ::testing::Test {
  protected:
   inspect::watchdog_options options() {
@@ -54,7 +54,7 @@ class two_stuck {
     const auto take = [this](mutex& first, mutex& second) {
       const std::lock_guard hold(first);
       both_.arrive_and_wait();
-      // One of the two that are stopped may get what the other lets go of.
+      // A stopped thread may still acquire the lock that the other releases.
       if (second.lock(stop_.get_token())) second.unlock();
     };
     ann_ = std::jthread([this, take] { take(left_, right_); });
@@ -73,23 +73,23 @@ class two_stuck {
   std::jthread bob_;
 };
 
-TEST_F(watchdog_test, TellsOfADeadlockOnceWhenItIsOldEnough) {
+TEST_F(watchdog_test, ReportsADeadlockOnceWhenItIsOldEnough) {
   inspect::watchdog dog(options());
   const two_stuck stuck;
-  dog.look();
+  dog.scan();
   EXPECT_TRUE(reports().empty());
   time_.advance(1s);
-  dog.look();
+  dog.scan();
   ASSERT_EQ(reports().size(), 1U);
-  EXPECT_EQ(reports()[0].what, report::kind::deadlock);
+  EXPECT_EQ(reports()[0].type, report::kind::deadlock);
   EXPECT_NE(reports()[0].text.find("mutex left"), std::string::npos);
   time_.advance(1s);
-  dog.look();
+  dog.scan();
   EXPECT_EQ(reports().size(), 1U);
 }
 
-// Somebody comes who could help, does not, and goes.
-TEST_F(watchdog_test, TellsOfADeadlockOnceAlsoWhenALookHasMissedIt) {
+// A party that could end the deadlock appears, does not, and leaves.
+TEST_F(watchdog_test, ReportsADeadlockOnceAlsoIfAScanMissedIt) {
   inspect::watchdog dog(options());
   mutex ledger(named("ledger"));
   bounded_queue<int> rows({.capacity = 1, .name = "rows"});
@@ -110,68 +110,68 @@ TEST_F(watchdog_test, TellsOfADeadlockOnceAlsoWhenALookHasMissedIt) {
   until_waited_for(&ledger);
   until_waited_for(&rows);
   time_.advance(1s);
-  dog.look();
+  dog.scan();
   ASSERT_EQ(reports().size(), 1U);
   {
     event go;
     event seen;
     std::jthread carl([&] {
-      watch::used(&rows, watch::side::takes);
+      wait_report::used(&rows, wait_report::side::consumer);
       seen.set();
       go.wait();
     });
     seen.wait();
     EXPECT_TRUE(inspect::find_deadlocks().empty());
-    dog.look();
+    dog.scan();
     go.set();
   }
-  eventually([] { return inspect::find_deadlocks().size() == 1; });  // carl is gone
-  dog.look();
+  eventually([] { return inspect::find_deadlocks().size() == 1; });  // carl has ended
+  dog.scan();
   EXPECT_EQ(reports().size(), 1U) << reports().back().text;
   stop.request_stop();
 }
 
-TEST_F(watchdog_test, TellsOfADeadlockAgainWhenItIsAnotherOfTheSameParties) {
+TEST_F(watchdog_test, ReportsAnotherDeadlockOfTheSameParties) {
   inspect::watchdog dog(options());
   for (std::size_t round = 1; round <= 2; ++round) {
     const two_stuck stuck;
     time_.advance(1s);
-    dog.look();
+    dog.scan();
     EXPECT_EQ(reports().size(), round);
   }
 }
 
-TEST_F(watchdog_test, AfterManyOthersOneThatIsStillThereIsNotToldAgain) {
+TEST_F(watchdog_test, ADeadlockThatPersistsIsNotReportedAgainAfterManyOthers) {
   auto o = options();
   o.held_after = 24h;
   inspect::watchdog dog(o);
   const two_stuck stuck;
   time_.advance(1s);
-  dog.look();
+  dog.scan();
   ASSERT_EQ(reports().size(), 1U);
   constexpr std::size_t others = 100;
   for (std::size_t i = 0; i < others; ++i) {
     const two_stuck another;
     time_.advance(1s);
-    dog.look();
+    dog.scan();
   }
-  dog.look();
+  dog.scan();
   EXPECT_EQ(reports().size(), 1 + others);
 }
 
-TEST_F(watchdog_test, HandsTheDeadlockToACallback) {
+TEST_F(watchdog_test, PassesTheDeadlockToACallback) {
   auto o = options();
   std::vector<inspect::deadlock> found;
   o.deadlock_found = [&](const inspect::deadlock& d) { found.push_back(d); };
   inspect::watchdog dog(o);
   const two_stuck stuck;
   time_.advance(1s);
-  dog.look();
+  dog.scan();
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].steps.size(), 2U);
 }
 
-TEST_F(watchdog_test, LooksByItselfEveryPeriod) {
+TEST_F(watchdog_test, ScansEveryPeriod) {
   auto o = options();
   o.period = 1s;
   inspect::watchdog dog(o);
@@ -181,97 +181,97 @@ TEST_F(watchdog_test, LooksByItselfEveryPeriod) {
   eventually([&] { return !reports().empty(); });
 }
 
-TEST_F(watchdog_test, TellsOfAQueueThatNobodyTakesFrom) {
+TEST_F(watchdog_test, ReportsAQueueWithoutAConsumer) {
   bounded_queue<int> q({.capacity = 4, .name = "emails"});
   inspect::watchdog dog(options());
-  const auto looked_after = dog.watch(q);
+  const auto watched = dog.watch(q);
   time_.advance(20s);
-  dog.look();
+  dog.scan();
   EXPECT_TRUE(reports().empty());  // it has nothing to do
   ASSERT_TRUE(q.push(1));
-  dog.look();
+  dog.scan();
   time_.advance(9s);
-  dog.look();
+  dog.scan();
   EXPECT_TRUE(reports().empty());
   time_.advance(1s);
-  dog.look();
+  dog.scan();
   ASSERT_EQ(reports().size(), 1U);
-  EXPECT_EQ(reports()[0].what, report::kind::stall);
+  EXPECT_EQ(reports()[0].type, report::kind::stall);
   EXPECT_NE(reports()[0].text.find("queue emails"), std::string::npos);
-  dog.look();
+  dog.scan();
   EXPECT_EQ(reports().size(), 1U);
 }
 
-TEST_F(watchdog_test, ProgressStartsTheTimeAnew) {
+TEST_F(watchdog_test, ProgressRestartsTheTime) {
   bounded_queue<int> q({.capacity = 4, .name = "emails"});
   inspect::watchdog dog(options());
-  const auto looked_after = dog.watch(q);
+  const auto watched = dog.watch(q);
   ASSERT_TRUE(q.push(1));
   ASSERT_TRUE(q.push(2));
-  dog.look();
+  dog.scan();
   for (int i = 0; i < 2; ++i) {
     time_.advance(9s);
     if (i == 0) {
       ASSERT_TRUE(q.pop());
     }
-    dog.look();
+    dog.scan();
   }
   EXPECT_TRUE(reports().empty());
 }
 
-TEST_F(watchdog_test, TellsOfAPoolThatFinishesNothing) {
+TEST_F(watchdog_test, ReportsAPoolThatFinishesNothing) {
   event go;
   event begun;
   thread_pool pool({.core = 1, .capacity = 4, .name = "thumbs"});
   inspect::watchdog dog(options());
   {
-    const auto looked_after = dog.watch(pool);
+    const auto watched = dog.watch(pool);
     ASSERT_TRUE(pool.submit([&] {
       begun.set();
       go.wait();
     }));
     begun.wait();
-    dog.look();
+    dog.scan();
     time_.advance(10s);
-    dog.look();
+    dog.scan();
     ASSERT_EQ(reports().size(), 1U);
     EXPECT_NE(reports()[0].text.find("pool thumbs"), std::string::npos);
   }
   go.set();
 }
 
-TEST_F(watchdog_test, WhatIsNoLongerLookedAfterIsNotAskedAgain) {
+TEST_F(watchdog_test, AnEndedRegistrationIsNotPolledAgain) {
   inspect::watchdog dog(options());
   int asked = 0;
   {
-    const auto looked_after = dog.watch("x", [&] {
+    const auto watched = dog.watch("x", [&] {
       ++asked;
       return inspect::progress{};
     });
-    dog.look();
+    dog.scan();
     EXPECT_EQ(asked, 1);
   }
-  dog.look();
+  dog.scan();
   EXPECT_EQ(asked, 1);
 }
 
-TEST_F(watchdog_test, TellsOfALockThatIsHeldForLongOnce) {
+TEST_F(watchdog_test, ReportsALongHeldLockOnce) {
   inspect::watchdog dog(options());
   mutex m(named("ledger"));
   const std::lock_guard hold(m);
   time_.advance(4s);
-  dog.look();
+  dog.scan();
   EXPECT_TRUE(reports().empty());
   time_.advance(1s);
-  dog.look();
+  dog.scan();
   ASSERT_EQ(reports().size(), 1U);
-  EXPECT_EQ(reports()[0].what, report::kind::long_hold);
+  EXPECT_EQ(reports()[0].type, report::kind::long_hold);
   EXPECT_NE(reports()[0].text.find("mutex ledger"), std::string::npos);
-  dog.look();
+  dog.scan();
   EXPECT_EQ(reports().size(), 1U);
 }
 
-TEST_F(watchdog_test, PrintsWhatWaitsWhenTheSignalComes) {
+TEST_F(watchdog_test, PrintsAllWaitsOnTheSignal) {
   auto o = options();
   o.print_on_signal = SIGUSR1;
   inspect::watchdog dog(o);
@@ -281,42 +281,42 @@ TEST_F(watchdog_test, PrintsWhatWaitsWhenTheSignalComes) {
   until_waited_for(&never);
   ::raise(SIGUSR1);
   eventually([&] { return reports().size() == 1; });
-  EXPECT_EQ(reports()[0].what, report::kind::overview);
+  EXPECT_EQ(reports()[0].type, report::kind::overview);
   EXPECT_NE(reports()[0].text.find("event godot"), std::string::npos);
   stop.request_stop();
 }
 
-TEST_F(watchdog_test, WhatIsToldMayCallTheWatchdog) {
-  using looking_after = inspect::watchdog::looking_after;
+TEST_F(watchdog_test, OnReportMayCallTheWatchdog) {
+  using registration = inspect::watchdog::registration;
   bounded_queue<int> q({.capacity = 4, .name = "emails"});
   ASSERT_TRUE(q.push(1));
   std::optional<inspect::watchdog> dog;
-  std::optional<looking_after> first;
-  std::optional<looking_after> second;
-  std::vector<report::kind> told;
+  std::optional<registration> first;
+  std::optional<registration> second;
+  std::vector<report::kind> kinds;
   int inside = 0;
   auto o = options();
   o.on_report = [&](const report& r) {
     EXPECT_EQ(++inside, 1);  // one at a time, also when it is the same thread
-    told.push_back(r.what);
-    if (r.what == report::kind::stall) {
+    kinds.push_back(r.type);
+    if (r.type == report::kind::stall) {
       first.reset();
       second.emplace(dog->watch(q));
       dog->print();
-      dog->look();
+      dog->scan();
     }
     --inside;
   };
   dog.emplace(o);
   first.emplace(dog->watch(q));
-  dog->look();
+  dog->scan();
   time_.advance(10s);
-  dog->look();
-  EXPECT_EQ(told, (std::vector{report::kind::stall, report::kind::overview}));
+  dog->scan();
+  EXPECT_EQ(kinds, (std::vector{report::kind::stall, report::kind::overview}));
   second.reset();
 }
 
-TEST_F(watchdog_test, ACallbackThatThrowsIsReportedAndTheNextLookReports) {
+TEST_F(watchdog_test, ACallbackThatThrowsIsReportedAndTheNextScanReports) {
   auto o = options();
   int reports = 0;
   o.deadlock_found = [](const inspect::deadlock&) { throw std::runtime_error("no disk"); };
@@ -328,7 +328,7 @@ TEST_F(watchdog_test, ACallbackThatThrowsIsReportedAndTheNextLookReports) {
   const two_stuck stuck;
   time_.advance(1s);
   ::testing::internal::CaptureStderr();
-  dog.look();
+  dog.scan();
   EXPECT_EQ(::testing::internal::GetCapturedStderr(),
             "sluice: deadlock_found of watchdog threw: no disk\n"
             "sluice: on_report of watchdog threw: log is full\n");
@@ -345,24 +345,24 @@ TEST_F(watchdog_test, TheCallbackOfADeadlockMayCallTheWatchdog) {
   dog.emplace(o);
   const two_stuck stuck;
   time_.advance(1s);
-  dog->look();
+  dog->scan();
   ASSERT_EQ(reports().size(), 2U);
-  EXPECT_EQ(reports()[0].what, report::kind::deadlock);
-  EXPECT_EQ(reports()[1].what, report::kind::overview);
+  EXPECT_EQ(reports()[0].type, report::kind::deadlock);
+  EXPECT_EQ(reports()[1].type, report::kind::overview);
 }
 
-TEST_F(watchdog_test, OneThatDoesNotAnswerDoesNotKeepThePrintAway) {
+TEST_F(watchdog_test, AGetProgressThatDoesNotReturnDoesNotBlockPrint) {
   auto o = options();
   o.print_on_signal = SIGUSR1;
   inspect::watchdog dog(o);
   event asked;
   event answer;
-  const auto looked_after = dog.watch("slow", [&] {
+  const auto watched = dog.watch("slow", [&] {
     asked.set();
     answer.wait();
     return inspect::progress{};
   });
-  std::jthread looks([&] { dog.look(); });
+  std::jthread looks([&] { dog.scan(); });
   asked.wait();
   dog.print();
   EXPECT_EQ(reports().size(), 1U);
@@ -371,34 +371,34 @@ TEST_F(watchdog_test, OneThatDoesNotAnswerDoesNotKeepThePrintAway) {
   answer.set();
 }
 
-TEST_F(watchdog_test, ADeadlockIsToldBeforeOneThatDoesNotAnswerIsAsked) {
+TEST_F(watchdog_test, ADeadlockIsReportedBeforeGetProgressIsCalled) {
   inspect::watchdog dog(options());
   const two_stuck stuck;
   time_.advance(1s);
-  bool told_before = false;
-  const auto looked_after = dog.watch("slow", [&] {
-    told_before = reports().size() == 1;
+  bool was_reported = false;
+  const auto watched = dog.watch("slow", [&] {
+    was_reported = reports().size() == 1;
     return inspect::progress{};
   });
-  dog.look();
-  EXPECT_TRUE(told_before);
+  dog.scan();
+  EXPECT_TRUE(was_reported);
 }
 
-TEST_F(watchdog_test, WhatIsForgottenIsNotBeingAskedAnyMore) {
+TEST_F(watchdog_test, EndingARegistrationWaitsForItsGetProgress) {
   inspect::watchdog dog(options());
   event asked;
   event answer;
   atomic<bool> answered{false};
-  std::optional<inspect::watchdog::looking_after> looked_after(dog.watch("slow", [&] {
+  std::optional<inspect::watchdog::registration> watched(dog.watch("slow", [&] {
     asked.set();
     answer.wait();
     answered.store(true);
     return inspect::progress{};
   }));
-  std::jthread looks([&] { dog.look(); });
+  std::jthread looks([&] { dog.scan(); });
   asked.wait();
   std::jthread forgets([&] {
-    looked_after.reset();
+    watched.reset();
     EXPECT_TRUE(answered.load());
   });
   eventually([] {
@@ -408,26 +408,26 @@ TEST_F(watchdog_test, WhatIsForgottenIsNotBeingAskedAnyMore) {
   answer.set();
 }
 
-TEST_F(watchdog_test, OneThatIsAskedMayCallTheWatchdogAndForgetItself) {
+TEST_F(watchdog_test, AGetProgressMayCallTheWatchdogAndEndItsRegistration) {
   inspect::watchdog dog(options());
-  std::optional<inspect::watchdog::looking_after> me;
-  std::optional<inspect::watchdog::looking_after> other;
+  std::optional<inspect::watchdog::registration> me;
+  std::optional<inspect::watchdog::registration> other;
   int asked = 0;
   me.emplace(dog.watch("me", [&] {
     ++asked;
-    dog.look();
+    dog.scan();
     dog.print();
     other.emplace(dog.watch("other", [] { return inspect::progress{}; }));
     me.reset();
     return inspect::progress{};
   }));
-  dog.look();
-  dog.look();
+  dog.scan();
+  dog.scan();
   EXPECT_EQ(asked, 1);
   EXPECT_EQ(reports().size(), 1U);
 }
 
-TEST_F(watchdog_test, TurnsInspectOnForItsOwnLife) {
+TEST_F(watchdog_test, TurnsInspectOnForItsLife) {
   EXPECT_FALSE(inspect::is_on());
   {
     const inspect::watchdog dog(options());
@@ -448,11 +448,11 @@ TEST_F(watchdog_test, ADeadlockThatEndsByItselfDoesNotAbort) {
   inspect::watchdog dog(o);
   const two_stuck stuck;
   time_.advance(1s);
-  dog.look();
+  dog.scan();
   EXPECT_EQ(reports().size(), 1U);
 }
 
-TEST_F(watchdog_test, ADeadlockThatIsNotCertainIsToldAndDoesNotAbort) {
+TEST_F(watchdog_test, AnUncertainDeadlockIsReportedAndDoesNotAbort) {
   auto o = options();
   o.on_deadlock = inspect::deadlock_action::abort;
   inspect::watchdog dog(o);
@@ -461,7 +461,7 @@ TEST_F(watchdog_test, ADeadlockThatIsNotCertainIsToldAndDoesNotAbort) {
   barrier both(2);
   std::jthread ann([&] {
     EXPECT_TRUE(q.push(0));
-    EXPECT_TRUE(q.pop());  // known to take
+    EXPECT_TRUE(q.pop());  // recorded as a consumer
     both.arrive_and_wait();
     const std::lock_guard hold(m);
   });
@@ -474,13 +474,13 @@ TEST_F(watchdog_test, ADeadlockThatIsNotCertainIsToldAndDoesNotAbort) {
   until_waited_for(&m);
   until_waited_for(&q);
   time_.advance(1s);
-  dog.look();
+  dog.scan();
   ASSERT_EQ(reports().size(), 1U);
-  EXPECT_EQ(reports()[0].what, report::kind::deadlock);
+  EXPECT_EQ(reports()[0].type, report::kind::deadlock);
   q.close();
 }
 
-TEST(watchdog_DeathTest, AbortsAfterItHasTold) {
+TEST(watchdog_DeathTest, AbortsAfterTheReport) {
   EXPECT_DEATH(
       {
         inspect::watchdog dog(
@@ -491,7 +491,7 @@ TEST(watchdog_DeathTest, AbortsAfterItHasTold) {
           slots.acquire();
         });
         until_waited_for(&slots);
-        dog.look();
+        dog.scan();
       },
       "deadlock of 1 party");
 }

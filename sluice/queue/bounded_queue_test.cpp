@@ -40,7 +40,7 @@ void expect_balance(const queue_stats& s, std::size_t size, std::size_t dropped_
   EXPECT_EQ(s.pushed, s.popped + (s.dropped - dropped_incoming) + size);
 }
 
-TEST(BoundedQueue, AwaitedBatchTakesWhatIsThereOnceThereIsOne) {
+TEST(BoundedQueue, AwaitedBatchWaitsForOneItemThenTakesAllAvailable) {
   bounded_queue<int> q(8);
   std::vector<int> got;
   status ended = status::ok;
@@ -74,9 +74,9 @@ TEST(BoundedQueue, AwaitedBatchThatTimedOutTookNothing) {
   EXPECT_EQ(q.size(), 1U);
 }
 
-// ---- what happens when it is full
+// ---- overflow policies
 
-TEST(BoundedQueue, DropNewestDropsTheIncomingItemAndSaysSo) {
+TEST(BoundedQueue, DropNewestDropsTheIncomingItemAndReturnsDropped) {
   std::vector<int> dropped;
   bounded_queue<int> q({.capacity = 2,
                         .overflow = overflow::drop_newest,
@@ -85,7 +85,7 @@ TEST(BoundedQueue, DropNewestDropsTheIncomingItemAndSaysSo) {
   EXPECT_EQ(q.push(2), status::ok);
   EXPECT_EQ(q.push(3), status::dropped);
   EXPECT_EQ(q.try_push(4), status::dropped);
-  EXPECT_EQ(q.try_push_for(5, 1h), status::dropped);
+  EXPECT_EQ(q.push(5, 1h), status::dropped);
   EXPECT_EQ(dropped, (std::vector{3, 4, 5}));
   EXPECT_EQ(q.stats().dropped, 3u);
   EXPECT_EQ(q.stats().pushed, 2u);
@@ -93,7 +93,7 @@ TEST(BoundedQueue, DropNewestDropsTheIncomingItemAndSaysSo) {
   EXPECT_EQ(drain(q), (std::vector{1, 2}));
 }
 
-TEST(BoundedQueue, DropOldestMakesRoomAtTheFront) {
+TEST(BoundedQueue, DropOldestDropsTheFrontItem) {
   std::vector<int> dropped;
   bounded_queue<int> q({.capacity = 2,
                         .overflow = overflow::drop_oldest,
@@ -124,13 +124,13 @@ TEST(BoundedQueue, DroppingPoliciesWorkAcrossTheEndOfTheBuffer) {
       for (int i = 0; i < 5; ++i) ASSERT_EQ(q.push(i), status::ok);
       EXPECT_EQ(drain(q), policy == overflow::latest ? (std::vector{0, 1, 4})
                                                      : (std::vector{2, 3, 4}));
-      ASSERT_EQ(q.push(9), status::ok);  // so that the next round starts elsewhere
+      ASSERT_EQ(q.push(9), status::ok);  // the next round starts at another index
       ASSERT_TRUE(q.try_pop());
     }
   }
 }
 
-TEST(BoundedQueue, LastValueIsNeverLostInAQueueOfOneThatKeepsTheLatest) {
+TEST(BoundedQueue, LatestInAQueueOfOneKeepsTheLastValue) {
   bounded_queue<int> q({.capacity = 1, .overflow = overflow::latest});
   for (int i = 0; i < 100; ++i) EXPECT_EQ(q.push(i), status::ok);
   EXPECT_EQ(drain(q), std::vector{99});
@@ -141,8 +141,8 @@ TEST(BoundedQueue, CoroutinesDropAsThreadsDo) {
   bounded_queue<int> q({.capacity = 1,
                         .overflow = overflow::drop_oldest,
                         .on_drop = [&](int&& i) { dropped.push_back(i); }});
-  [](bounded_queue<int>& to) -> detached {
-    for (int i = 0; i < 3; ++i) EXPECT_EQ(co_await to.async_push(std::move(i)), status::ok);
+  [](bounded_queue<int>& queue) -> detached {
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(co_await queue.async_push(std::move(i)), status::ok);
   }(q);
   EXPECT_EQ(dropped, (std::vector{0, 1}));
   EXPECT_EQ(drain(q), std::vector{2});
@@ -157,7 +157,7 @@ TEST(BoundedQueue, DropCallbackMayUseTheQueue) {
                           seen.push_back(i);
                           EXPECT_EQ(self->size(), 2u);
                           EXPECT_TRUE(self->stats().dropped > 0);
-                          // Room for one, so that this push drops nothing in turn.
+                          // There is capacity for one item, so this push drops nothing.
                           EXPECT_TRUE(self->try_pop());
                           EXPECT_EQ(self->try_push(i + 100), status::ok);
                         }});
@@ -186,8 +186,8 @@ TEST(BoundedQueue, DropCallbackThatThrowsIsReportedAndChangesNothing) {
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), line + line + line);
 }
 
-TEST(BoundedQueue, BatchOfWhichOneWasDroppedIsNotOk) {
-  // The callback makes room, so that the second item of the batch goes in after the first did not.
+TEST(BoundedQueue, BatchWithADroppedItemIsNotOk) {
+  // The callback pops an item, so the second item of the batch fits although the first did not.
   bounded_queue<int>* self = nullptr;
   bounded_queue<int> q({.capacity = 1,
                         .overflow = overflow::drop_newest,
@@ -197,7 +197,7 @@ TEST(BoundedQueue, BatchOfWhichOneWasDroppedIsNotOk) {
   std::vector items{1, 2};
   const auto result = q.push_all(items);
   EXPECT_EQ(result.status, status::dropped);
-  EXPECT_EQ(result.count, 2u) << "both left the caller's hands";
+  EXPECT_EQ(result.count, 2u) << "both items are consumed";
   EXPECT_EQ(drain(q), std::vector{2});
 }
 
@@ -235,7 +235,7 @@ TEST(BoundedQueue, EveryPolicyBalancesItsCountersUnderConcurrency) {
         crew.emplace_back([&, p] {
           random r(seed + static_cast<std::uint64_t>(p));
           for (int i = 0; i < each; ++i) {
-            const auto done = r.below(2) == 0 ? q.push(i) : q.try_push_for(int(i), 1us);
+            const auto done = r.below(2) == 0 ? q.push(i) : q.push(int(i), 1us);
             if (done == status::ok) ++accepted;
             else if (done == status::dropped) ++dropped_incoming;
             else ++refused;
@@ -275,7 +275,7 @@ TEST(BoundedQueueWeight, IsFullWhenTheWeightIsReached) {
   EXPECT_EQ(q.try_push("123456"), status::ok);
   EXPECT_EQ(q.weight(), 10u);
   EXPECT_EQ(q.try_push("1"), status::full);
-  EXPECT_EQ(q.try_push(""), status::ok) << "nothing weighs nothing";
+  EXPECT_EQ(q.try_push(""), status::ok) << "an empty item has no weight";
   EXPECT_EQ(*q.try_pop(), "1234");
   EXPECT_EQ(q.weight(), 6u);
   EXPECT_EQ(q.try_push("12345"), status::full);
@@ -290,7 +290,7 @@ TEST(BoundedQueueWeight, CountStillBounds) {
   EXPECT_EQ(q.try_push("1"), status::full);
 }
 
-TEST(BoundedQueueWeight, ItemHeavierThanAllIsRefusedAtOnceWhateverThePolicy) {
+TEST(BoundedQueueWeight, ItemHeavierThanTheQueueIsRejectedUnderEveryPolicy) {
   for (const auto policy : {overflow::block, overflow::reject, overflow::drop_newest,
                             overflow::drop_oldest, overflow::latest}) {
     bounded_queue<std::string> q(by_bytes(4, 3, policy));
@@ -298,10 +298,10 @@ TEST(BoundedQueueWeight, ItemHeavierThanAllIsRefusedAtOnceWhateverThePolicy) {
     std::string heavy = "1234";
     EXPECT_EQ(q.push(std::move(heavy)), status::full) << to_string(policy);
     EXPECT_EQ(heavy, "1234");
-    EXPECT_EQ(q.try_push_for(std::move(heavy), 1h), status::full) << to_string(policy);
+    EXPECT_EQ(q.push(std::move(heavy), 1h), status::full) << to_string(policy);
     std::optional<status> got;
-    [](auto& to, auto& item, auto& result) -> detached {
-      result.emplace(co_await to.async_push(item));
+    [](auto& queue, auto& item, auto& result) -> detached {
+      result.emplace(co_await queue.async_push(item));
     }(q, heavy, got);
     EXPECT_EQ(got, status(status::full)) << to_string(policy);
     std::vector<std::string> batch{"b", "1234", "c"};
@@ -309,11 +309,11 @@ TEST(BoundedQueueWeight, ItemHeavierThanAllIsRefusedAtOnceWhateverThePolicy) {
     EXPECT_EQ(some.count, 1u);
     EXPECT_EQ(some.status, status::full);
     EXPECT_EQ(q.stats().rejected, 4u) << to_string(policy);
-    EXPECT_EQ(q.size(), 2u) << "nothing was dropped for it";
+    EXPECT_EQ(q.size(), 2u) << "no item was dropped for it";
   }
 }
 
-TEST(BoundedQueueWeight, DropOldestDropsAsManyAsItTakes) {
+TEST(BoundedQueueWeight, DropOldestDropsUntilTheItemFits) {
   std::vector<std::string> dropped;
   auto options = by_bytes(100, 10, overflow::drop_oldest);
   options.on_drop = [&](std::string&& s) { dropped.push_back(std::move(s)); };
@@ -325,7 +325,7 @@ TEST(BoundedQueueWeight, DropOldestDropsAsManyAsItTakes) {
   expect_balance(q.stats(), q.size(), 0);
 }
 
-TEST(BoundedQueueWeight, LatestDropsAsManyAsItTakes) {
+TEST(BoundedQueueWeight, LatestDropsUntilTheItemFits) {
   std::vector<std::string> dropped;
   auto options = by_bytes(100, 10, overflow::latest);
   options.on_drop = [&](std::string&& s) { dropped.push_back(std::move(s)); };
@@ -344,7 +344,7 @@ TEST(BoundedQueueWeight, HeavyProducerIsNotOvertakenByLightOnes) {
   std::jthread heavy([&] { EXPECT_EQ(q.push("heavyheavy"), status::ok); });
   eventually([&] { return q.waiting_to_push() == 1; });
   ASSERT_TRUE(q.try_pop());
-  // There is room for a light one now, but it is the heavy one's turn.
+  // A light item would fit now, but the heavy one arrived first.
   EXPECT_EQ(q.try_push("1"), status::full);
   ASSERT_TRUE(q.try_pop());
   heavy.join();
@@ -352,7 +352,7 @@ TEST(BoundedQueueWeight, HeavyProducerIsNotOvertakenByLightOnes) {
   EXPECT_EQ(q.try_push("1"), status::ok);
 }
 
-TEST(BoundedQueueWeight, ProducersGoInStrictlyInTurnHoweverManyAreWoken) {
+TEST(BoundedQueueWeight, WokenProducersPushInOrderOfArrival) {
   for (int round = 0; round < 100; ++round) {
     bounded_queue<std::string> q(by_bytes(1000, 10));
     ASSERT_EQ(q.push("1234567890"), status::ok);
@@ -368,7 +368,7 @@ TEST(BoundedQueueWeight, ProducersGoInStrictlyInTurnHoweverManyAreWoken) {
   }
 }
 
-TEST(BoundedQueueWeight, LightProducerBehindAHeavyOneGoesInWhenThatGivesUp) {
+TEST(BoundedQueueWeight, LightProducerPushesWhenTheHeavyOneBeforeItGivesUp) {
   bounded_queue<std::string> q(by_bytes(100, 10));
   ASSERT_EQ(q.push("12345"), status::ok);
   std::stop_source stop;
@@ -377,8 +377,8 @@ TEST(BoundedQueueWeight, LightProducerBehindAHeavyOneGoesInWhenThatGivesUp) {
   });
   eventually([&] { return q.waiting_to_push() == 1; });
   std::optional<status> light;
-  [](auto& to, auto& result) -> detached {
-    result.emplace(co_await to.async_push("1"));
+  [](auto& queue, auto& result) -> detached {
+    result.emplace(co_await queue.async_push("1"));
   }(q, light);
   EXPECT_FALSE(light.has_value());
   stop.request_stop();
@@ -422,9 +422,9 @@ TEST(BoundedQueueWeight, HeavyItemsArriveInAStreamOfLightOnes) {
               static_cast<unsigned long long>(light_seen), static_cast<unsigned long long>(seed));
 }
 
-TEST(BoundedQueueWeight, NoProducerSleepsBesideRoomForItsItem) {
-  // Two are woken for the room that a pop makes, one gets it, the other gives up at some moment,
-  // in line again or on its way there; what is left is the light one's.
+TEST(BoundedQueueWeight, NoProducerSleepsWhileItsItemFits) {
+  // A pop frees capacity and wakes two producers. One uses it; the other gives up, in the list or
+  // just before it joins again. The remaining capacity must go to the light producer.
   const std::uint64_t seed = sluice::testing::seed(sluice::testing::test_name(), 4242);
   constexpr int rounds = 300;
   random r(seed);
@@ -433,8 +433,8 @@ TEST(BoundedQueueWeight, NoProducerSleepsBesideRoomForItsItem) {
     ASSERT_EQ(q.push("666666"), status::ok);
     ASSERT_EQ(q.push("4444"), status::ok);
     const auto patience = [&r] { return 300us + std::chrono::microseconds(r.below(300)); };
-    std::jthread a([&q, wait = patience()] { (void)q.try_push_for("aaaaa", wait); });
-    std::jthread b([&q, wait = patience()] { (void)q.try_push_for("bbbbb", wait); });
+    std::jthread a([&q, wait = patience()] { (void)q.push("aaaaa", wait); });
+    std::jthread b([&q, wait = patience()] { (void)q.push("bbbbb", wait); });
     eventually([&] { return q.waiting_to_push() == 2 || q.stats().rejected > 0; });
     std::jthread light([&q] { EXPECT_EQ(q.push("c"), status::ok); });
     EXPECT_EQ(*q.pop(), "666666");
@@ -450,7 +450,7 @@ TEST(BoundedQueueWeight, NoProducerSleepsBesideRoomForItsItem) {
 
 using BoundedQueueDeathTest = ::testing::Test;
 
-TEST(BoundedQueueDeathTest, CapacityZeroIsRefusedByName) {
+TEST(BoundedQueueDeathTest, CapacityZeroIsRejectedByName) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(bounded_queue<int>(0), "sluice::bounded_queue: expected a capacity of at least 1");
   EXPECT_DEATH(bounded_queue<int>({.capacity = 0, .name = "mail"}),
@@ -488,21 +488,38 @@ TEST(BoundedQueueDeathTest, DestructionWithAWaiterInsideNamesTheQueue) {
         auto q = std::make_unique<bounded_queue<int>>(
             bounded_queue<int>::options{.capacity = 1, .name = "mail"});
         (void)q->push(1);
-        std::jthread producer([&to = *q] { (void)to.push(2); });
+        std::jthread producer([&target = *q] { (void)target.push(2); });
         eventually([&] { return q->waiting_to_push() == 1; });
         q.reset();
       },
       "sluice::bounded_queue \"mail\": expected no producers waiting inside");
 }
 
-TEST(BoundedQueueDeathTest, PopSomeMustBeAskedForSomething) {
+TEST(BoundedQueueDeathTest, PopSomeOfZeroItemsIsABrokenContract) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(
       {
         bounded_queue<int> q(1);
         (void)q.pop_some(0);
       },
-      "expected to be asked for at least one item");
+      "expected max > 0");
+}
+
+// ---- destruction
+
+TEST(BoundedQueue, AConsumerMayDestroyAQueueWhosePolicyDrops) {
+  for (const auto policy : {overflow::drop_newest, overflow::drop_oldest, overflow::latest}) {
+    auto q = std::make_unique<bounded_queue<int>>(
+        bounded_queue<int>::options{.capacity = 1, .overflow = policy, .on_drop = [](int&&) {}});
+    // Resumed by the push, on its thread.
+    [](std::unique_ptr<bounded_queue<int>>& queue) -> detached {
+      const auto item = co_await queue->async_pop();
+      EXPECT_TRUE(item);
+      queue.reset();
+    }(q);
+    EXPECT_EQ(q->push(1), status::ok);
+    EXPECT_EQ(q, nullptr);
+  }
 }
 
 // ---- idle
@@ -516,9 +533,9 @@ TEST(BoundedQueue, BlockedConsumersUseNoProcessor) {
     crew.emplace_back([&] { EXPECT_EQ(q.pop().status(), status::closed); });
   }
   eventually([&] { return q.waiting_to_pop() == consumers; });
-  EXPECT_EQ(never.try_pop_for(20ms).status(), status::timed_out);  // the last one falls asleep
+  EXPECT_EQ(never.pop(20ms).status(), status::timed_out);  // until the last consumer sleeps
   const auto before = std::clock();
-  EXPECT_EQ(never.try_pop_for(200ms).status(), status::timed_out);
+  EXPECT_EQ(never.pop(200ms).status(), status::timed_out);
   const auto used = std::chrono::duration<double, std::milli>(
       1000.0 * static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC);
   std::printf("%d blocked consumers used %.3f ms in 200 ms\n", consumers, used.count());

@@ -1,24 +1,23 @@
 #pragma once
 
-// Holds items until their time has come: retries, reminders, expiries.
+// A bounded queue whose items become available at their own times: retries, reminders, expiries.
 //
-// Use it when time decides what is next. Prefer `priority_queue` when it is importance, and a
-// plain deadline (`try_pop_for`) when it is only you who waits.
+// Use it when time decides which item is next. Prefer `priority_queue` for importance, and a
+// deadline of the wait (`pop(50ms)`) if only the consumer's own wait is limited.
 //
-// Guarantees: any thread may call anything. No item comes out before its time; items come out in
-// order of their times, and in order of arrival when those are equal. A consumer that waits for one
-// is woken at once when an earlier one is pushed. `try_pop` says `empty` while there are items but
-// none is due. After `close` what is inside still appears, each at its time; then consumers hear
-// `closed`. `close_and_drop` drops what is inside instead. Capacity counts what is inside, due or
-// not. Everything else (waiting, cancel safety, exceptions, wake-ups) is as in exchange.hpp, for
-// all queues. An item that is due by a wait's deadline wins over it, even if both are noticed late;
-// a deadline before the item's time ends the wait with timed_out, and so does one on another clock
-// than the queue's.
-// When full, as `overflow` says: block, reject, drop_newest (the incoming one), drop_oldest (the
-// one queued first, whatever its time), latest (the one queued last).
-// Destroying it while anybody waits inside is a broken contract; otherwise it may be destroyed by
-// anyone at any time, also by a coroutine that its own timer resumed.
-// Cost: push and pop O(log n); one timer, armed when somebody waits; memory for `capacity`
+// Guarantees: thread-safe. No item comes out before its time; items come out in order of their
+// times, equal times in order of arrival. A waiting consumer is woken for an earlier item as soon
+// as it is pushed. `try_pop` returns `empty` if no item is due. After `close` the items inside
+// still come out, each at its time; then consumers get `closed`. `close_and_drop` drops them
+// instead. Every item inside counts against the capacity, due or not. A pop returns an
+// item that is due by its deadline, even if both are noticed late. A deadline before the item's
+// time, or on another clock than the queue's, ends the pop with timed_out. Waiting,
+// cancel safety, exceptions and wake-ups: detail/queue_core.hpp, the same for all queues.
+// When full, by `overflow`: block, reject, drop_newest (the incoming item), drop_oldest (the item
+// pushed first, independent of its time), latest (the item pushed last).
+// Destroying it while a call waits inside is a broken contract; a coroutine that its own timer
+// resumed may destroy it.
+// Cost: push and pop O(log n); one timer, armed while a consumer waits; memory for `capacity`
 // items is allocated at construction. A coroutine without an executor resumes on the clock's
 // thread.
 // Limits: capacity from 1 to 2^32 - 2; T must be movable.
@@ -33,8 +32,9 @@
 #include <utility>
 
 #include "sluice/base/clock.hpp"
-#include "sluice/queue/delay_store.hpp"
-#include "sluice/queue/exchange.hpp"
+#include "sluice/queue/delayed.hpp"
+#include "sluice/queue/detail/delay_store.hpp"
+#include "sluice/queue/detail/queue_core.hpp"
 
 namespace sluice {
 
@@ -48,7 +48,7 @@ struct delay_queue_options {
   std::function<std::size_t(const delayed<T>&)> weigh{};
   std::function<void(delayed<T>&&)> on_drop{};
 
-  sluice::clock* clock = nullptr;  // null: the real clock; outlives the queue
+  sluice::clock* clock = nullptr;  // null: the real clock; must outlive the queue
 
   // As queue_options::problem.
   const char* problem() const noexcept {
@@ -57,8 +57,8 @@ struct delay_queue_options {
 };
 
 template <class T>
-class delay_queue : public exchange<delayed<T>, delay_store<T>> {
-  using base = exchange<delayed<T>, delay_store<T>>;
+class delay_queue : public detail::queue_core<delayed<T>, detail::delay_store<T>> {
+  using base = detail::queue_core<delayed<T>, detail::delay_store<T>>;
 
  public:
   using options = delay_queue_options<T>;
@@ -77,7 +77,7 @@ class delay_queue : public exchange<delayed<T>, delay_store<T>> {
              o.clock != nullptr ? *o.clock : real_clock(),
              [this](wake_batch& wakes) { this->reconsider(wakes); }) {}
 
-  // A timer that fires now uses the whole exchange: it is stopped before any of it goes.
+  // A timer that fires now uses the whole queue core: it is disarmed before any part is destroyed.
   ~delay_queue() { this->store_.quiet(); }
 };
 

@@ -37,21 +37,21 @@ class DelayQueue : public ::testing::Test {
     EXPECT_LE(got->at, clock.now());
   }
   void expect_none() { EXPECT_EQ(q.try_pop().status(), status::empty); }
-  // A coroutine that notes what it gets until the queue is closed.
+  // A coroutine that records the items it takes until the queue is closed.
   static detached collect(delay_queue<int>& from, std::vector<int>& into) {
     while (auto got = co_await from.async_pop()) into.push_back(got->item);
     into.push_back(-1);
   }
-  // A consumer that waits and then gives up: it leaves the timer armed.
+  // A consumer whose wait ends by its limits and leaves the timer armed.
   static void give_up_waiting(delay_queue<int>& on) {
     std::stop_source stop;
-    status how = status::ok;
+    status result = status::ok;
     [](delay_queue<int>& from, wait_limits limits, status& ended) -> detached {
       const auto got = co_await from.async_pop(std::move(limits));
       ended = got.status();
-    }(on, {{}, stop.get_token()}, how);
+    }(on, {{}, stop.get_token()}, result);
     stop.request_stop();
-    EXPECT_EQ(how, status::stopped);
+    EXPECT_EQ(result, status::stopped);
   }
 
   manual_clock clock;
@@ -89,7 +89,7 @@ TEST_F(DelayQueue, TimeInThePastIsReadyAtOnce) {
   expect_next(1);
 }
 
-TEST_F(DelayQueue, CapacityCountsWhatIsNotDueYet) {
+TEST_F(DelayQueue, CapacityCountsItemsThatAreNotDue) {
   delay_queue<int> small({.capacity = 1, .clock = &clock});
   ASSERT_EQ(small.push({1, clock.now() + 1h}), status::ok);
   EXPECT_EQ(small.try_push({2, clock.now()}), status::full);
@@ -126,7 +126,7 @@ TEST_F(DelayQueue, WaitingCoroutineIsHandedTheItemWhenTheTimeComes) {
   EXPECT_EQ(got.back(), -1);
 }
 
-TEST_F(DelayQueue, EarlierItemOvertakesTheOneThatIsWaitedFor) {
+TEST_F(DelayQueue, EarlierItemOvertakesTheAwaitedItem) {
   push_in(1h, 1);
   std::vector<int> got;
   collect(q, got);
@@ -135,7 +135,7 @@ TEST_F(DelayQueue, EarlierItemOvertakesTheOneThatIsWaitedFor) {
   clock.advance(5s);
   EXPECT_EQ(got, std::vector{2});
   push_in(-1s, 3);
-  EXPECT_EQ(got, (std::vector{2, 3})) << "ready when it was pushed";
+  EXPECT_EQ(got, (std::vector{2, 3})) << "the item was due when it was pushed";
   clock.advance(1h);
   EXPECT_EQ(got, (std::vector{2, 3, 1}));
   q.close();
@@ -153,7 +153,7 @@ TEST_F(DelayQueue, EarlierItemWakesAThreadThatWaitsForALaterOne) {
   EXPECT_EQ(q.size(), 1u);
 }
 
-TEST_F(DelayQueue, LaterItemDoesNotDisturbTheOneThatIsWaitedFor) {
+TEST_F(DelayQueue, LaterItemDoesNotDelayTheAwaitedItem) {
   push_in(5s, 1);
   std::vector<int> got;
   collect(q, got);
@@ -169,7 +169,7 @@ TEST_F(DelayQueue, DeadlineBeforeTheItemsTimeTakesNothing) {
   push_in(10s, 1);
   std::optional<outcome<delayed<int>>> by_thread;
   std::jthread consumer([&] {
-    by_thread.emplace(q.pop_within({deadline::after(9s, clock), {}}));
+    by_thread.emplace(q.pop({deadline::after(9s, clock), {}}));
   });
   eventually([&] { return clock.pending() == 2; });
   std::optional<outcome<delayed<int>>> by_coroutine;
@@ -180,7 +180,7 @@ TEST_F(DelayQueue, DeadlineBeforeTheItemsTimeTakesNothing) {
   consumer.join();
   EXPECT_EQ(by_thread->status(), status::timed_out);
   EXPECT_EQ(by_coroutine->status(), status::timed_out);
-  EXPECT_EQ(q.try_pop_for(1ms).status(), status::timed_out) << "on the real clock, too";
+  EXPECT_EQ(q.pop(1ms).status(), status::timed_out) << "also with a deadline on the real clock";
   EXPECT_EQ(q.size(), 1u);
   clock.advance(1s);
   expect_next(1);
@@ -196,7 +196,7 @@ TEST_F(DelayQueue, AnItemThatIsDueByTheDeadlineWinsOverIt) {
       into.emplace(co_await from.async_pop({when, {}}));
     }(q, by_coroutine, until);
     std::optional<outcome<delayed<int>>> by_thread;
-    std::jthread consumer([&] { by_thread.emplace(q.pop_within({until, {}})); });
+    std::jthread consumer([&] { by_thread.emplace(q.pop({until, {}})); });
     eventually([&] { return clock.pending() == 3; });
     clock.advance(10s + later);
     consumer.join();
@@ -207,23 +207,23 @@ TEST_F(DelayQueue, AnItemThatIsDueByTheDeadlineWinsOverIt) {
 }
 
 TEST(DelayQueueOnTheRealClock, AnItemThatIsDueByTheDeadlineWinsThoughTheClockIsLate) {
-  struct holds_up final : timer {
+  struct blocking_timer final : timer {
     bool claim() noexcept override { return true; }
     void fire() noexcept override {
       eventually([&] { return go.load(); });
-      is_over = true;
+      has_fired = true;
     }
     std::atomic<bool> go{false};
-    std::atomic<bool> is_over{false};
+    std::atomic<bool> has_fired{false};
   };
-  holds_up first;
+  blocking_timer first;
   delay_queue<int> q(1);
   const auto soon = real_clock().now() + 20ms;
   ASSERT_EQ(q.push({1, soon + 1ns}), status::ok);
-  if (!real_clock().arm(first, soon)) return;  // this machine was slower than that
-  const auto got = q.pop_within({deadline::at(soon + 2ns), {}});  // its thread wakes by itself
+  if (!real_clock().arm(first, soon)) return;  // this machine was too slow
+  const auto got = q.pop(soon + 2ns);  // a deadline on the real clock needs no timer
   first.go = true;
-  eventually([&] { return first.is_over.load(); });
+  eventually([&] { return first.has_fired.load(); });
   ASSERT_TRUE(got) << to_string(got.status());
   EXPECT_EQ(got->item, 1);
 }
@@ -241,7 +241,7 @@ TEST_F(DelayQueue, StopBeforeTheItemsTimeTakesNothing) {
   expect_next(1);
 }
 
-TEST_F(DelayQueue, ClosedQueueStillGivesEachItemAtItsTime) {
+TEST_F(DelayQueue, ClosedQueueReturnsEachItemAtItsTime) {
   push_in(1s, 1);
   push_in(2s, 2);
   std::vector<int> got;
@@ -257,7 +257,7 @@ TEST_F(DelayQueue, ClosedQueueStillGivesEachItemAtItsTime) {
   EXPECT_EQ(q.try_pop().status(), status::closed);
 }
 
-TEST_F(DelayQueue, ClosedQueueKeepsThreadsUntilTheLastItemIsOut) {
+TEST_F(DelayQueue, ConsumersOfAClosedQueueWaitForTheLastItem) {
   push_in(1s, 1);
   std::atomic<int> items{0};
   std::atomic<int> closed{0};
@@ -277,7 +277,7 @@ TEST_F(DelayQueue, ClosedQueueKeepsThreadsUntilTheLastItemIsOut) {
   EXPECT_EQ(closed, 3);
 }
 
-TEST_F(DelayQueue, ManyThatBecomeDueAtOnceReachManyConsumers) {
+TEST_F(DelayQueue, ManyItemsDueAtOnceReachManyConsumers) {
   for (int i = 0; i < 60; ++i) push_in(1s, i);
   std::atomic<int> sum{0};
   std::vector<std::jthread> crew;
@@ -297,7 +297,7 @@ TEST_F(DelayQueue, ManyThatBecomeDueAtOnceReachManyConsumers) {
   EXPECT_EQ(sum, 59 * 60 / 2);
 }
 
-TEST_F(DelayQueue, PopSomeTakesWhatIsDueOnly) {
+TEST_F(DelayQueue, PopSomeTakesOnlyDueItems) {
   for (int i = 1; i <= 5; ++i) push_in(std::chrono::seconds(i), i);
   clock.advance(3s);
   auto some = q.pop_some(10);
@@ -307,10 +307,10 @@ TEST_F(DelayQueue, PopSomeTakesWhatIsDueOnly) {
   EXPECT_EQ(q.try_pop_some(10).status(), status::empty);
 }
 
-TEST_F(DelayQueue, NoTimerIsArmedWhileNobodyWaits) {
+TEST_F(DelayQueue, NoTimerIsArmedWithoutAWaiter) {
   push_in(1s, 1);
   EXPECT_EQ(clock.pending(), 0u);
-  EXPECT_EQ(q.try_pop_for(0ms).status(), status::timed_out);
+  EXPECT_EQ(q.pop(0ms).status(), status::timed_out);
   std::vector<int> got;
   collect(q, got);
   EXPECT_EQ(clock.pending(), 1u);
@@ -319,7 +319,7 @@ TEST_F(DelayQueue, NoTimerIsArmedWhileNobodyWaits) {
   q.close();
 }
 
-TEST_F(DelayQueue, DropOldestDropsTheOneQueuedFirst) {
+TEST_F(DelayQueue, DropOldestDropsTheItemPushedFirst) {
   std::vector<int> dropped;
   delay_queue<int> small({.capacity = 2,
                           .overflow = overflow::drop_oldest,
@@ -334,7 +334,7 @@ TEST_F(DelayQueue, DropOldestDropsTheOneQueuedFirst) {
   EXPECT_EQ(small.pop()->item, 3);
 }
 
-TEST_F(DelayQueue, LatestReplacesTheOneQueuedLastAlsoWhenItIsWaitedFor) {
+TEST_F(DelayQueue, LatestReplacesTheItemPushedLastAlsoIfItIsAwaited) {
   delay_queue<int> one({.capacity = 1, .overflow = overflow::latest, .clock = &clock});
   std::vector<int> got;
   collect(one, got);
@@ -347,7 +347,7 @@ TEST_F(DelayQueue, LatestReplacesTheOneQueuedLastAlsoWhenItIsWaitedFor) {
   one.close();
 }
 
-// ---- its end
+// ---- destruction
 
 TEST_F(DelayQueue, MayBeDestroyedByTheCoroutineThatItsTimerResumed) {
   auto own = std::make_unique<delay_queue<int>>(
@@ -363,13 +363,13 @@ TEST_F(DelayQueue, MayBeDestroyedByTheCoroutineThatItsTimerResumed) {
   EXPECT_TRUE(over);
 }
 
-TEST_F(DelayQueue, MayBeDestroyedWhileItsTimerIsNextInLine) {
+TEST_F(DelayQueue, MayBeDestroyedWhileItsTimerIsAboutToFire) {
   auto other = std::make_unique<delay_queue<int>>(
       delay_queue<int>::options{.capacity = 1, .clock = &clock});
   push_in(1s, 1);
   [](delay_queue<int>& from, std::unique_ptr<delay_queue<int>>& victim) -> detached {
     (void)co_await from.async_pop();
-    victim.reset();  // on the clock's thread, when the clock has claimed the victim's timer
+    victim.reset();  // on the clock's thread, after the clock claimed the victim's timer
   }(q, other);
   ASSERT_EQ(other->push({1, clock.now() + 1s}), status::ok);
   give_up_waiting(*other);
@@ -378,7 +378,7 @@ TEST_F(DelayQueue, MayBeDestroyedWhileItsTimerIsNextInLine) {
   EXPECT_EQ(other, nullptr);
 }
 
-TEST_F(DelayQueue, MayBeDestroyedWithATimerThatNobodyWaitsForAnyMore) {
+TEST_F(DelayQueue, MayBeDestroyedWithATimerOfAnEndedWait) {
   {
     delay_queue<int> brief({.capacity = 1, .clock = &clock});
     ASSERT_EQ(brief.push({1, clock.now() + 1s}), status::ok);
@@ -397,7 +397,7 @@ TEST(DelayQueueStress, DestructionDoesNotRaceWithAFiringTimer) {
     delay_queue<int> q(1);
     const auto wait = std::chrono::microseconds(20 + r.below(60));
     ASSERT_EQ(q.push({i, real_clock().now() + wait}), status::ok);
-    taken += q.try_pop_for(wait + std::chrono::microseconds(r.below(40)) - 20us) ? 1 : 0;
+    taken += q.pop(wait + std::chrono::microseconds(r.below(40)) - 20us) ? 1 : 0;
   }
   std::printf("%d queues, %d items taken in time, seed %llu\n", rounds, taken,
               static_cast<unsigned long long>(seed));
@@ -405,7 +405,7 @@ TEST(DelayQueueStress, DestructionDoesNotRaceWithAFiringTimer) {
 
 // ---- the real clock
 
-TEST(DelayQueueStress, NothingComesEarlyOrTwiceOrNotAtAll) {
+TEST(DelayQueueStress, EveryItemComesOutOnceAndNotEarly) {
   const std::uint64_t seed = sluice::testing::seed(sluice::testing::test_name(), 31337);
   constexpr int producers = 2;
   constexpr int each = 400;
@@ -429,7 +429,7 @@ TEST(DelayQueueStress, NothingComesEarlyOrTwiceOrNotAtAll) {
       consumers.emplace_back([&, i] {
         random r(seed + 100 + static_cast<std::uint64_t>(i));
         for (;;) {
-          auto got = i == 0 ? q.pop() : q.try_pop_for(std::chrono::microseconds(r.below(100)));
+          auto got = i == 0 ? q.pop() : q.pop(std::chrono::microseconds(r.below(100)));
           if (got) {
             note(*got);
           } else if (got.status() == status::closed) {
@@ -462,7 +462,7 @@ TEST(DelayQueueStress, NothingComesEarlyOrTwiceOrNotAtAll) {
 
 class DelayModel : public ::testing::TestWithParam<std::uint64_t> {};
 
-TEST_P(DelayModel, AgreesWithAListThatIsSearchedEveryTime) {
+TEST_P(DelayModel, AgreesWithALinearSearch) {
   random r(GetParam());
   constexpr int operations = 20'000;
   const overflow policies[] = {overflow::block, overflow::drop_oldest, overflow::latest};
@@ -471,7 +471,7 @@ TEST_P(DelayModel, AgreesWithAListThatIsSearchedEveryTime) {
   manual_clock clock;
   delay_queue<int> q({.capacity = capacity, .overflow = policy, .clock = &clock});
   std::vector<delayed<int>> model;  // in order of arrival
-  std::vector<int> waiting_got;     // by the coroutine, when there is one
+  std::vector<int> waiting_got;     // by the waiting coroutine, if any
   int waiting = 0;
   const auto take = [&]() -> std::optional<int> {
     auto first = std::min_element(model.begin(), model.end(),
@@ -481,7 +481,7 @@ TEST_P(DelayModel, AgreesWithAListThatIsSearchedEveryTime) {
     model.erase(first);
     return item;
   };
-  const auto check_waiting = [&] {  // what the coroutine must have got by now
+  const auto check_waiting = [&] {  // checks the items that the coroutine must have taken
     if (waiting == 0) return true;
     const auto expected = take();
     if (!expected.has_value()) return waiting_got.empty();
@@ -506,7 +506,7 @@ TEST_P(DelayModel, AgreesWithAListThatIsSearchedEveryTime) {
       }
       case 2:
       case 3: {
-        if (waiting != 0) break;  // it would be served first
+        if (waiting != 0) break;  // the waiting coroutine would be served first
         auto got = q.try_pop();
         const auto expected = take();
         ASSERT_EQ(got.has_value(), expected.has_value()) << "operation " << n;

@@ -1,23 +1,22 @@
 #pragma once
 
-// Hands out the most urgent item first, holds at most so many, and lets no item starve.
+// A bounded queue that returns the most urgent item first and can prevent starvation by ageing.
 //
-// Use it when some work must overtake other work. Prefer `bounded_queue` when the order of arrival
-// is right, and `delay_queue` when it is time that decides. With two or three fixed classes of
-// work, one queue each and a consumer that knows its shares is simpler to reason about.
+// Use it when some work must overtake other work. Prefer `bounded_queue` for the order of arrival,
+// `delay_queue` for an order by time. With two or three fixed classes of work, one queue for each
+// and a consumer with fixed shares is simpler.
 //
-// Guarantees: any thread may call anything. A larger priority is more urgent; equals come out in
-// order of arrival. With `ageing`, every such time that an item has waited makes it one level more
-// urgent, so an item of priority 0 is overtaken by items of priority p for at most p times the
-// ageing. Everything else (waiting, closing, cancel safety, exceptions, wake-ups) is as
-// exchange.hpp says for all queues.
-// When full, as `overflow` says: block, reject, drop_newest (the incoming one), latest (the one
-// queued last), and drop_oldest: of all, the incoming one included, the one with the lowest
-// priority goes, ageing aside, and among equals the oldest; the push says `dropped` if it was its
-// own. Where room by weight takes several, they go in that order, until it fits or it is its turn.
-// `PriorityOf` is called under the queue's lock, once or twice for every push: it must be quick and
-// must not use the queue. If it throws, so does the push, and nothing has changed. It gives a
-// number or an enumeration; not-a-number is the least urgent of all.
+// Guarantees: thread-safe. A larger priority is more urgent; equal priorities come out in order of
+// arrival. With `ageing`, an item becomes one level more urgent for each such time it has waited,
+// so items of priority p overtake one of priority 0 for at most p times the ageing. Waiting,
+// closing, cancel safety, exceptions and wake-ups: detail/queue_core.hpp, the same for all queues.
+// When full, by `overflow`: block, reject, drop_newest (the incoming item), latest (the item pushed
+// last), and drop_oldest: of all items, the incoming one included, the one with the lowest priority
+// (without ageing) is dropped, among equals the oldest; the push returns `dropped` if that is its
+// own item. If a weight needs several evictions, they follow that order.
+// `PriorityOf` returns a number or an enumeration; not-a-number is the least urgent. It runs under
+// the queue's lock, once or twice for each push: it must be quick and must not use the queue. If it
+// throws, so does the push, without effect.
 // Cost: push and pop O(log n); memory for `capacity` items is allocated at construction.
 // Limits: capacity from 1 to 2^32 - 2; T must be movable; ageing must not be negative.
 //
@@ -33,8 +32,9 @@
 #include <utility>
 
 #include "sluice/base/clock.hpp"
-#include "sluice/queue/exchange.hpp"
-#include "sluice/queue/priority_store.hpp"
+#include "sluice/queue/default_priority.hpp"
+#include "sluice/queue/detail/priority_store.hpp"
+#include "sluice/queue/detail/queue_core.hpp"
 
 namespace sluice {
 
@@ -48,9 +48,9 @@ struct priority_queue_options {
   std::function<std::size_t(const T&)> weigh{};
   std::function<void(T&&)> on_drop{};
 
-  // How long an item waits to count as one priority more urgent; zero: priorities are absolute.
+  // The waiting time that makes an item one level more urgent; zero: priorities are absolute.
   std::chrono::nanoseconds ageing{0};
-  sluice::clock* clock = nullptr;  // null: the real clock; outlives the queue
+  sluice::clock* clock = nullptr;  // null: the real clock; must outlive the queue
 
   // As queue_options::problem.
   const char* problem() const noexcept {
@@ -60,9 +60,9 @@ struct priority_queue_options {
 };
 
 template <class T, class PriorityOf = default_priority>
-class priority_queue : public exchange<T, priority_store<T, PriorityOf>> {
-  using store = priority_store<T, PriorityOf>;
-  using base = exchange<T, store>;
+class priority_queue : public detail::queue_core<T, detail::priority_store<T, PriorityOf>> {
+  using store = detail::priority_store<T, PriorityOf>;
+  using base = detail::queue_core<T, store>;
 
  public:
   using options = priority_queue_options<T>;

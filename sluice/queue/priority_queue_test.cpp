@@ -65,7 +65,7 @@ TEST(PriorityQueue, NumberIsItsOwnPriority) {
   EXPECT_NE(*q.pop(), 0.0) << "not-a-number is the least urgent";
 }
 
-TEST(PriorityQueue, LargestIntegersAreToldApart) {
+TEST(PriorityQueue, LargestIntegersAreDistinguished) {
   priority_queue<std::uint64_t> q(3);
   constexpr auto most = std::numeric_limits<std::uint64_t>::max();
   for (const auto n : {most - 1, most, most - 2}) ASSERT_EQ(q.push(n), status::ok);
@@ -111,7 +111,7 @@ TEST(PriorityQueueAgeing, WaitingMakesAnItemMoreUrgent) {
   priority_queue<mail> q({.capacity = 10, .ageing = 10s, .clock = &clock});
   ASSERT_EQ(q.push({0, 1}), status::ok);
   clock.advance(29s);
-  ASSERT_EQ(q.push({3, 2}), status::ok);  // the first is worth 2.9 now
+  ASSERT_EQ(q.push({3, 2}), status::ok);  // the first item has urgency 2.9 now
   EXPECT_EQ(q.pop()->number, 2);
   clock.advance(2s);
   ASSERT_EQ(q.push({3, 3}), status::ok);  // 3.1
@@ -139,7 +139,7 @@ TEST(PriorityQueueAgeing, LowPriorityIsNotStarvedByAStreamOfUrgentItems) {
     if (q.pop()->number == -1) break;
     clock.advance(100ms);
   }
-  EXPECT_EQ(overtaken, 90) << "for nine ageings and no longer";
+  EXPECT_EQ(overtaken, 90) << "overtaken for nine times the ageing and no longer";
 }
 
 TEST(PriorityQueueAgeing, WithoutItPrioritiesAreAbsolute) {
@@ -151,7 +151,7 @@ TEST(PriorityQueueAgeing, WithoutItPrioritiesAreAbsolute) {
   EXPECT_EQ(drain(q), (std::vector{2, 1}));
 }
 
-// ---- what happens when it is full
+// ---- overflow policies
 
 TEST(PriorityQueue, DropOldestDropsTheOldestOfTheLowestPriority) {
   std::vector<int> dropped;
@@ -162,26 +162,26 @@ TEST(PriorityQueue, DropOldestDropsTheOldestOfTheLowestPriority) {
   ASSERT_EQ(q.push({2, 2}), status::ok);
   ASSERT_EQ(q.push({2, 3}), status::ok);
   ASSERT_EQ(q.push({9, 4}), status::ok);
-  EXPECT_EQ(q.push({2, 5}), status::ok) << "an equal: the oldest of them goes";
+  EXPECT_EQ(q.push({2, 5}), status::ok) << "of equal items the oldest is dropped";
   EXPECT_EQ(q.push({7, 6}), status::ok);
-  EXPECT_EQ(q.push({1, 7}), status::dropped) << "it matters less than all inside";
+  EXPECT_EQ(q.push({1, 7}), status::dropped) << "it ranks below all items inside";
   EXPECT_EQ(dropped, (std::vector{2, 3, 7}));
   EXPECT_EQ(q.stats().dropped, 3u);
   EXPECT_EQ(drain(q), (std::vector{4, 6, 1, 5}));
 }
 
-TEST(PriorityQueueAgeing, DropOldestLooksAtThePriorityAsGiven) {
+TEST(PriorityQueueAgeing, DropOldestUsesThePriorityWithoutAgeing) {
   manual_clock clock;
   priority_queue<mail> q(
       {.capacity = 2, .overflow = overflow::drop_oldest, .ageing = 1s, .clock = &clock});
   ASSERT_EQ(q.push({1, 1}), status::ok);
-  clock.advance(100s);  // by now the first is the most urgent by far
+  clock.advance(100s);  // now the first item is the most urgent by far
   ASSERT_EQ(q.push({2, 2}), status::ok);
   EXPECT_EQ(q.push({2, 3}), status::ok);
   EXPECT_EQ(drain(q), (std::vector{2, 3}));
 }
 
-TEST(PriorityQueue, LatestReplacesTheOneQueuedLast) {
+TEST(PriorityQueue, LatestReplacesTheItemPushedLast) {
   priority_queue<mail> q({.capacity = 2, .overflow = overflow::latest});
   ASSERT_EQ(q.push({1, 1}), status::ok);
   ASSERT_EQ(q.push({9, 2}), status::ok);
@@ -189,14 +189,14 @@ TEST(PriorityQueue, LatestReplacesTheOneQueuedLast) {
   EXPECT_EQ(drain(q), (std::vector{1, 3}));
 }
 
-TEST(PriorityQueue, DropNewestDropsTheIncomingOneHoweverUrgent) {
+TEST(PriorityQueue, DropNewestDropsEvenAnUrgentItem) {
   priority_queue<mail> q({.capacity = 1, .overflow = overflow::drop_newest});
   ASSERT_EQ(q.push({1, 1}), status::ok);
   EXPECT_EQ(q.push({9, 2}), status::dropped);
   EXPECT_EQ(drain(q), std::vector{1});
 }
 
-TEST(PriorityQueue, WeightCountsWhateverTheOrder) {
+TEST(PriorityQueue, WeightIsIndependentOfTheOrder) {
   priority_queue<mail> q({.capacity = 10,
                           .overflow = overflow::drop_oldest,
                           .weight_max = 10,
@@ -205,13 +205,13 @@ TEST(PriorityQueue, WeightCountsWhateverTheOrder) {
   ASSERT_EQ(q.push({2, 3}), status::ok);
   ASSERT_EQ(q.push({3, 2}), status::ok);
   EXPECT_EQ(q.weight(), 9u);
-  EXPECT_EQ(q.push({5, 8}), status::ok) << "the two that matter least make room";
+  EXPECT_EQ(q.push({5, 8}), status::ok) << "the two lowest priorities are evicted";
   EXPECT_EQ(q.weight(), 10u);
   EXPECT_EQ(drain(q), (std::vector{8, 2}));
   EXPECT_EQ(q.weight(), 0u);
 }
 
-TEST(PriorityQueue, DropOldestNeverDropsWhatMattersMoreToMakeRoomByWeight) {
+TEST(PriorityQueue, DropOldestNeverEvictsAMoreUrgentItemForItsWeight) {
   std::vector<int> dropped;
   priority_queue<mail> q({.capacity = 10,
                           .overflow = overflow::drop_oldest,
@@ -221,7 +221,7 @@ TEST(PriorityQueue, DropOldestNeverDropsWhatMattersMoreToMakeRoomByWeight) {
   ASSERT_EQ(q.push({1, 1}), status::ok);
   ASSERT_EQ(q.push({9, 9}), status::ok);
   EXPECT_EQ(q.push({5, 5}), status::dropped);
-  EXPECT_EQ(dropped, (std::vector{1, 5})) << "what mattered less went first, in vain";
+  EXPECT_EQ(dropped, (std::vector{1, 5})) << "the lower priorities did not suffice";
   EXPECT_EQ(drain(q), (std::vector{9}));
 }
 
@@ -285,7 +285,7 @@ struct model_item {
 
 class PriorityModel : public ::testing::TestWithParam<std::uint64_t> {};
 
-TEST_P(PriorityModel, AgreesWithAListThatIsSearchedEveryTime) {
+TEST_P(PriorityModel, AgreesWithALinearSearch) {
   random r(GetParam());
   constexpr int operations = 20'000;
   const overflow policies[] = {overflow::block, overflow::drop_newest, overflow::drop_oldest,
@@ -343,7 +343,7 @@ TEST_P(PriorityModel, AgreesWithAListThatIsSearchedEveryTime) {
         auto got = q.try_pop();
         ASSERT_EQ(got.has_value(), !model.empty());
         if (model.empty()) break;
-        // Strictly greater by more than the rounding of the model's doubles: the first of equals.
+        // Greater by more than the model's rounding error; the first item wins among equals.
         auto best = model.begin();
         for (auto it = model.begin(); it != model.end(); ++it) {
           if (worth(*it) > worth(*best) + 1e-7) best = it;

@@ -1,5 +1,5 @@
-// The forms that every queue has beside push and pop: a range-for, emplace, close_and_drop, and
-// options that are checked before a queue is made from them.
+// Further calls of every queue: range-for, emplace, close_and_drop, and options that are checked
+// before a queue is constructed from them.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -75,7 +75,7 @@ TEST(QueueCloseAndDrop, EndsADelayQueueAtOnce) {
   EXPECT_EQ(later.push({4, far}), status::closed);
 }
 
-TEST(QueueCloseAndDrop, DropsWhatACloseHasLeftInside) {
+TEST(QueueCloseAndDrop, DropsTheItemsThatCloseLeftInside) {
   bounded_queue<int> q({.capacity = 2, .weight_max = 9, .weigh = [](const int&) { return 4; }});
   ASSERT_TRUE(q.push(1));
   ASSERT_TRUE(q.push(2));
@@ -86,12 +86,12 @@ TEST(QueueCloseAndDrop, DropsWhatACloseHasLeftInside) {
   EXPECT_EQ(q.close_and_drop(), 0U);
 }
 
-TEST(QueueCloseAndDrop, TellsAWaitingProducerAndLeavesItsItem) {
+TEST(QueueCloseAndDrop, EndsTheWaitOfAProducerAndLeavesItsItem) {
   bounded_queue<std::string> q(1);
   ASSERT_TRUE(q.push("inside"));
   std::string waits = "waits";
   status ended = status::ok;
-  std::jthread producer([&] { ended = q.push_within(waits, {}); });
+  std::jthread producer([&] { ended = q.push(std::move(waits)); });
   eventually([&] { return q.waiting_to_push() == 1; });
   EXPECT_EQ(q.close_and_drop(), 1U);
   producer.join();
@@ -99,7 +99,7 @@ TEST(QueueCloseAndDrop, TellsAWaitingProducerAndLeavesItsItem) {
   EXPECT_EQ(waits, "waits");
 }
 
-TEST(QueueOptions, NameWhatAQueueWouldRefuse) {
+TEST(QueueOptions, ProblemNamesAnInvalidOption) {
   EXPECT_STREQ(queue_options<int>().problem(), "a capacity of at least 1");
   EXPECT_STREQ((queue_options<int>{.capacity = 1, .overflow = overflow::caller_runs}).problem(),
                "a policy other than caller_runs, which is for executors");
@@ -116,7 +116,7 @@ TEST(QueueOptions, NameWhatAQueueWouldRefuse) {
   EXPECT_EQ(spsc_ring_options{.capacity = 1}.problem(), nullptr);
 }
 
-TEST(QueueOptionsDeathTest, AQueueRefusesThemInTheSameWords) {
+TEST(QueueOptionsDeathTest, TheConstructorNamesTheSameProblem) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(bounded_queue<int>(queue_options<int>()), queue_options<int>().problem());
   EXPECT_DEATH(delay_queue<int>(0), delay_queue_options<int>().problem());

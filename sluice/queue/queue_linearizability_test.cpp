@@ -1,5 +1,5 @@
-// Small concurrent histories of a bounded_queue, each checked by search: there is an order of the
-// operations that a plain queue could have seen, and that contradicts no clock.
+// Small concurrent histories of a bounded_queue. A search checks that each has a sequential order
+// of its operations that is valid for a plain queue and agrees with their times.
 
 #include <array>
 #include <atomic>
@@ -27,8 +27,8 @@ namespace {
 using namespace std::chrono_literals;
 
 struct operation {
-  enum class kind : std::uint8_t { push, pop, close, is_closed } what;
-  int value = 0;  // pushed or popped; is_closed: the answer
+  enum class kind : std::uint8_t { push, pop, close, is_closed } type;
+  int value = 0;  // pushed or popped; of is_closed: the result
   status result = status::ok;
   int begun = 0;
   int ended = 0;
@@ -39,14 +39,14 @@ std::string describe(const std::vector<operation>& history) {
   std::string text;
   for (const auto& op : history) {
     text += std::to_string(op.begun) + ".." + std::to_string(op.ended) + " " +
-            names[static_cast<std::size_t>(op.what)] + " " + std::to_string(op.value) + " " +
+            names[static_cast<std::size_t>(op.type)] + " " + std::to_string(op.value) + " " +
             std::string(to_string(op.result)) + "\n";
   }
   return text;
 }
 
-// Whether a plain queue could have seen the history in some order in which no operation comes
-// before one that had ended when it began.
+// Returns whether the history has an order that is valid for a plain queue and in which no
+// operation precedes another that ended before it began.
 class search {
  public:
   search(const std::vector<operation>& history, std::size_t capacity)
@@ -75,14 +75,14 @@ class search {
   }
 
   bool apply(const operation& op, std::deque<int>& inside, bool& closed) const {
-    switch (op.what) {
+    switch (op.type) {
       case operation::kind::push:
         if (closed) return op.result == status::closed;
         if (op.result == status::ok && inside.size() < capacity_) {
           inside.push_back(op.value);
           return true;
         }
-        // It gave up at a moment when there was no room.
+        // It gave up at a moment when the queue was full.
         return (op.result == status::full || op.result == status::timed_out) &&
                inside.size() == capacity_;
       case operation::kind::pop:
@@ -107,7 +107,7 @@ class search {
   std::set<state> seen_;
 };
 
-TEST(LinearizabilitySearch, TellsGoodHistoriesFromBadOnes) {
+TEST(LinearizabilitySearch, AcceptsGoodHistoriesAndRejectsBadOnes) {
   using k = operation::kind;
   const std::vector<operation> overlapping{{k::push, 1, status::ok, 0, 3},
                                            {k::pop, 1, status::ok, 1, 2}};
@@ -163,12 +163,12 @@ class recorder {
                             : k::pop,
                  value};
     op.begun = now_.fetch_add(1);
-    switch (op.what) {
+    switch (op.type) {
       case k::push:
-        op.result = waits ? queue_.try_push_for(int(value), wait) : queue_.try_push(value);
+        op.result = waits ? queue_.push(int(value), wait) : queue_.try_push(value);
         break;
       case k::pop: {
-        auto got = waits ? queue_.try_pop_for(wait) : queue_.try_pop();
+        auto got = waits ? queue_.pop(wait) : queue_.try_pop();
         op.result = got.status();
         op.value = got ? *got : 0;
         break;

@@ -1,5 +1,5 @@
-// Every way to push and every way to pop in the same queue at the same time: nothing is lost,
-// nothing comes twice, every producer's items keep their order.
+// All forms of push and pop on one queue at the same time: no item is lost or duplicated, and every
+// producer's items keep their order.
 
 #include <algorithm>
 #include <array>
@@ -32,7 +32,7 @@ using namespace std::chrono_literals;
 
 constexpr int items_per_producer_max = 1'000'000;
 
-// What each producer got in, and what each consumer got out, in order.
+// The pushed items of each producer and the popped items of each consumer, in order.
 struct ledger {
   explicit ledger(int producers, int consumers)
       : accepted(static_cast<std::size_t>(producers)),
@@ -43,9 +43,9 @@ struct ledger {
 
   void expect_exact() const {
     std::vector<std::vector<int>> arrived(accepted.size());
-    for (const auto& mine : taken) {
+    for (const auto& items : taken) {
       std::vector<int> last(accepted.size(), -1);
-      for (const int item : mine) {
+      for (const int item : items) {
         const auto p = static_cast<std::size_t>(item / items_per_producer_max);
         ASSERT_LT(p, accepted.size());
         ASSERT_GT(item, last[p]) << "a producer's items changed their order";
@@ -61,12 +61,12 @@ struct ledger {
   }
   std::size_t total() const {
     std::size_t sum = 0;
-    for (const auto& mine : accepted) sum += mine.size();
+    for (const auto& items : accepted) sum += items.size();
     return sum;
   }
 };
 
-// Asks a random one of its stop_sources to stop, again and again, and replaces it.
+// Repeatedly stops a random one of its stop_sources and replaces it.
 class stopper {
  public:
   explicit stopper(std::uint64_t seed)
@@ -96,7 +96,7 @@ class stopper {
     std::stop_source source;
   };
   std::array<cell, cells> cells_;
-  std::jthread thread_;  // last: it ends first
+  std::jthread thread_;  // last: it is joined before the other members are destroyed
 };
 
 template <class Kind>
@@ -106,7 +106,7 @@ class QueueStress : public ::testing::Test {
   static constexpr int producers = Kind::is_shared ? 4 : 1;
   static constexpr int consumers = Kind::is_shared ? 4 : 1;
 
-  // One push in a random form. False: it failed, and the item is still whole.
+  // Pushes in a random form. Returns false if the push failed; then the item is unchanged.
   static bool push_somehow(queue_type& q, int value, random& r, stopper& stops) {
     auto made = Kind::make(value);
     status done = status::ok;
@@ -114,12 +114,12 @@ class QueueStress : public ::testing::Test {
       case 0: done = q.push(std::move(made)); break;
       case 1: done = q.try_push(std::move(made)); break;
       case 2:
-        done = q.try_push_for(std::move(made), std::chrono::nanoseconds(r.below(3000)));
+        done = q.push(std::move(made), std::chrono::nanoseconds(r.below(3000)));
         break;
       case 3: done = q.push(std::move(made), stops.token(r.below(100))); break;
       case 4:
-        done = q.try_push_for(std::move(made), std::chrono::microseconds(r.below(50)),
-                              stops.token(r.below(100)));
+        done = q.push(std::move(made),
+                      {std::chrono::microseconds(r.below(50)), stops.token(r.below(100))});
         break;
       default: {
         auto batch = q.push_all({&made, 1}, {deadline::after(20us), {}});
@@ -132,16 +132,15 @@ class QueueStress : public ::testing::Test {
     return static_cast<bool>(done);
   }
 
-  // False: closed and drained.
+  // Returns false if the queue is closed and drained.
   static bool pop_somehow(queue_type& q, std::vector<int>& taken, random& r, stopper& stops) {
     auto got = [&]() -> outcome<typename Kind::item> {
       switch (r.below(6)) {
         case 0: return q.pop();
         case 1: return q.try_pop();
-        case 2: return q.try_pop_for(std::chrono::nanoseconds(r.below(3000)));
+        case 2: return q.pop(std::chrono::nanoseconds(r.below(3000)));
         case 3: return q.pop(stops.token(r.below(100)));
-        case 4: return q.try_pop_for(std::chrono::microseconds(r.below(50)),
-                                     stops.token(r.below(100)));
+        case 4: return q.pop({std::chrono::microseconds(r.below(50)), stops.token(r.below(100))});
         default: {
           auto some = q.pop_some(1 + r.below(4), {deadline::after(20us), {}});
           if (!some) return some.status();
@@ -156,7 +155,7 @@ class QueueStress : public ::testing::Test {
     return got.status() != status::closed;
   }
 
-  // `Where`: a manual_sink, to be resumed there; anything else, by whoever ends the wait.
+  // `Where`: a manual_sink, which resumes the coroutine; with any other type, the waker resumes it.
   template <class Where>
   static detached produce(Where&, queue_type& q, int first, int count,
                           std::vector<int>& accepted, std::uint64_t seed,
@@ -190,7 +189,7 @@ class QueueStress : public ::testing::Test {
     --left;
   }
 
-  // How many of each kind push, and as many pop.
+  // The number of producers of each kind, and of consumers.
   struct parties {
     int threads;
     int coroutines;
@@ -232,8 +231,8 @@ class QueueStress : public ::testing::Test {
         auto& taken = books.taken[at(n)];
         auto& accepted = books.accepted[at(n)];
         const int first = n * items_per_producer_max;
-        // One that is resumed where its wait ends is so quick that the others hardly get anything:
-        // it leaves early.
+        // A coroutine that its waker resumes is so fast that the others get few items, so it leaves
+        // early.
         if (n % 2 == 0) {
           consume(sink, *q, taken, own_seed(n), consuming, who.threads == 0 ? 1 << 30 : each);
           produce(anywhere, *q, first, each, accepted, own_seed(100 + n), producing);
@@ -269,7 +268,7 @@ TYPED_TEST(QueueStress, NothingIsLostAndNothingComesTwice) {
 }
 
 TYPED_TEST(QueueStress, CoroutinesAmongThreadsLoseNothingEither) {
-  // A ring has one of each side: then they are coroutines both.
+  // A ring has one party on each side: both are coroutines.
   const int threads = TypeParam::is_shared ? 3 : 0;
   const int coroutines = TypeParam::is_shared ? 3 : 1;
   this->run(11, 1, 1000, {threads, coroutines});
@@ -289,17 +288,17 @@ TYPED_TEST(QueueStress, CloseAtAnyMomentLosesNothingThatWasAccepted) {
       std::vector<std::jthread> crew;
       for (int c = 0; c < this->consumers; ++c) {
         crew.emplace_back([&, c] {
-          auto& mine = books.taken[static_cast<std::size_t>(c)];
-          while (auto got = q->pop()) mine.push_back(TypeParam::value_of(*got));
+          auto& items = books.taken[static_cast<std::size_t>(c)];
+          while (auto got = q->pop()) items.push_back(TypeParam::value_of(*got));
         });
       }
       for (int p = 0; p < this->producers; ++p) {
         crew.emplace_back([&, p] {
-          auto& mine = books.accepted[static_cast<std::size_t>(p)];
+          auto& items = books.accepted[static_cast<std::size_t>(p)];
           for (int value = p * items_per_producer_max;; ++value) {
             const auto done = q->push(TypeParam::make(value));
             if (done == status::closed) break;
-            mine.push_back(value);
+            items.push_back(value);
           }
         });
       }
@@ -379,7 +378,7 @@ TYPED_TEST(QueueModel, AgreesWithADequeOnEveryOperation) {
       switch (r.below(10)) {
         case 0:
         case 1: push(n, q->try_push(TypeParam::make(n)), status::full); break;
-        case 2: push(n, q->try_push_for(TypeParam::make(n), -1ns), status::timed_out); break;
+        case 2: push(n, q->push(TypeParam::make(n), -1ns), status::timed_out); break;
         case 3: {
           std::vector<typename TypeParam::item> batch;
           const auto count = r.below(5);
@@ -397,7 +396,7 @@ TYPED_TEST(QueueModel, AgreesWithADequeOnEveryOperation) {
         }
         case 4:
         case 5: pop(q->try_pop(), status::empty); break;
-        case 6: pop(q->try_pop_for(0ns), status::timed_out); break;
+        case 6: pop(q->pop(0ns), status::timed_out); break;
         case 7: {
           const auto max = 1 + r.below(4);
           auto some = q->try_pop_some(max);
@@ -412,7 +411,7 @@ TYPED_TEST(QueueModel, AgreesWithADequeOnEveryOperation) {
           break;
         }
         case 8: {
-          if (model.size() == capacity && !closed) break;  // it would wait
+          if (model.size() == capacity && !closed) break;  // the push would wait
           push(n, q->push(TypeParam::make(n)), status::full);
           break;
         }

@@ -1,4 +1,4 @@
-// What a move constructor that throws may cost: the call that moved, and no other item.
+// A throwing move constructor fails the call that moved, and loses no other item.
 
 #include <atomic>
 #include <memory>
@@ -20,7 +20,7 @@ namespace {
 using testing::detached;
 using testing::eventually;
 
-// Throws when it is moved for the nth time, counted over all of them; 0: never.
+// Throws at the nth move of all its objects; 0 means never.
 struct thrower {
   static inline std::atomic<int> until_throw{0};
   static void arm(int nth) { until_throw = nth; }
@@ -28,14 +28,14 @@ struct thrower {
   explicit thrower(int v) : value(v) {}
   thrower(thrower&& from) : value(from.value) {
     if (until_throw > 0 && --until_throw == 0) throw std::runtime_error("move");
-    if (value == touchy && touchy_throws.exchange(0) > 0) throw std::runtime_error("touched");
+    if (value == throwing_value && throws_left.exchange(0) > 0) throw std::runtime_error("touched");
     from.value = gone;
   }
   thrower& operator=(thrower&&) = delete;
 
   static constexpr int gone = -1;
-  static constexpr int touchy = 1000;                // such a one throws once ...
-  static inline std::atomic<int> touchy_throws{0};  // ... when this is 1
+  static constexpr int throwing_value = 1000;     // an item with this value throws once ...
+  static inline std::atomic<int> throws_left{0};  // ... if this is 1
   int value;
 };
 
@@ -79,7 +79,7 @@ TEST_F(ThrowingMove, PopThatThrowsAtTheQueueLeavesTheItemInside) {
   EXPECT_EQ(drain(q), (std::vector{0, 1, 2}));
 }
 
-TEST_F(ThrowingMove, PopLosesNoOtherItemAtWhateverMoveItThrows) {
+TEST_F(ThrowingMove, PopLosesNoOtherItemAtAnyThrowingMove) {
   for (int nth = 1; nth <= 5; ++nth) {
     bounded_queue<thrower> q(4);
     fill(q, 3);
@@ -99,10 +99,10 @@ TEST_F(ThrowingMove, PopLosesNoOtherItemAtWhateverMoveItThrows) {
   }
 }
 
-TEST_F(ThrowingMove, PopSomeKeepsWhatItHasAndLeavesTheOneThatThrew) {
+TEST_F(ThrowingMove, PopSomeKeepsTheTakenItemsAndLeavesTheThrowingOne) {
   bounded_queue<thrower> q(8);
   fill(q, 5);
-  thrower::arm(3);  // two arrive in the vector, the third throws
+  thrower::arm(3);  // two are moved into the vector, the third throws
   auto some = q.try_pop_some(5);
   thrower::arm(0);
   ASSERT_TRUE(some);
@@ -120,7 +120,7 @@ TEST_F(ThrowingMove, PopSomeWhoseFirstMoveThrowsTakesNothing) {
   EXPECT_EQ(drain(q), (std::vector{0, 1, 2}));
 }
 
-TEST_F(ThrowingMove, BatchPushKeepsWhatWentInAndLeavesTheRest) {
+TEST_F(ThrowingMove, BatchPushKeepsThePushedItemsAndLeavesTheRest) {
   bounded_queue<thrower> q(8);
   std::vector<thrower> items;
   items.reserve(4);
@@ -153,7 +153,7 @@ TEST_F(ThrowingMove, ItemEvictedForAPushThatThrewIsStillReported) {
                             .on_drop = [&](thrower&& t) { dropped.push_back(t.value); }});
   fill(q, 2);
   thrower item(7);
-  thrower::arm(2);  // the evicted one moves, the incoming one does not
+  thrower::arm(2);  // the evicted item is moved, the move of the incoming one throws
   EXPECT_THROW((void)q.push(std::move(item)), std::runtime_error);
   EXPECT_EQ(item.value, 7);
   EXPECT_EQ(dropped, std::vector{0});
@@ -171,11 +171,11 @@ TEST_F(ThrowingMove, DropNewestThatThrowsLeavesTheItem) {
   EXPECT_EQ(drain(q), std::vector{0});
 }
 
-// ---- hand-over to those who wait
+// ---- hand-over to waiters
 
-TEST_F(ThrowingMove, CoroutineHearsTheExceptionOfItsOwnHandOver) {
+TEST_F(ThrowingMove, CoroutineGetsTheExceptionOfItsOwnHandOver) {
   bounded_queue<thrower> q(2);
-  int heard = 0;
+  int caught = 0;
   const auto consume = [](bounded_queue<thrower>& from, int& count) -> detached {
     try {
       (void)co_await from.async_pop();
@@ -183,10 +183,10 @@ TEST_F(ThrowingMove, CoroutineHearsTheExceptionOfItsOwnHandOver) {
       ++count;
     }
   };
-  consume(q, heard);
+  consume(q, caught);
   thrower::arm(2);  // into the queue, then out of it
   EXPECT_EQ(q.push(thrower(5)), status::ok);
-  EXPECT_EQ(heard, 1);
+  EXPECT_EQ(caught, 1);
   EXPECT_EQ(drain(q), std::vector{5});
 }
 
@@ -209,30 +209,30 @@ TEST_F(ThrowingMove, NextCoroutineGetsTheItemWhoseHandOverThrew) {
   EXPECT_TRUE(q.empty());
 }
 
-TEST_F(ThrowingMove, ProducingCoroutineHearsTheExceptionAndKeepsTheItem) {
+TEST_F(ThrowingMove, ProducingCoroutineGetsTheExceptionAndKeepsTheItem) {
   bounded_queue<thrower> q(1);
   fill(q, 1);
   thrower item(7);
-  int heard = 0;
-  [](bounded_queue<thrower>& to, thrower& from, int& count) -> detached {
+  int caught = 0;
+  [](bounded_queue<thrower>& target, thrower& from, int& count) -> detached {
     try {
-      (void)co_await to.async_push(from);
+      (void)co_await target.async_push(from);
     } catch (const std::runtime_error&) {
       ++count;
     }
-  }(q, item, heard);
-  // Moves of a pop: out of the store; then the waiting producer's item goes in.
+  }(q, item, caught);
+  // The moves of a pop: out of the store, then the waiting producer's item into it.
   thrower::arm(2);
   auto got = q.try_pop();
   ASSERT_TRUE(got);
   EXPECT_EQ(got->value, 0);
-  EXPECT_EQ(heard, 1);
+  EXPECT_EQ(caught, 1);
   EXPECT_EQ(item.value, 7);
   EXPECT_TRUE(q.empty());
 }
 
-// A woken thread whose own move throws passes the wake on: the item, or the room, is still there.
-TEST_F(ThrowingMove, AnotherWaitingThreadGetsTheItemThatAWokenOneCouldNotTake) {
+// A woken thread whose own move throws passes the wake on: the item or the capacity is still free.
+TEST_F(ThrowingMove, AnotherWaitingThreadGetsTheItemThatAWokenThreadCouldNotTake) {
   bounded_queue<thrower> q(4);
   std::atomic<int> threw{0};
   std::atomic<int> got{0};
@@ -255,7 +255,7 @@ TEST_F(ThrowingMove, AnotherWaitingThreadGetsTheItemThatAWokenOneCouldNotTake) {
   EXPECT_EQ(threw, 1);
 }
 
-TEST_F(ThrowingMove, AnotherWaitingThreadGetsTheRoomThatAWokenOneCouldNotUse) {
+TEST_F(ThrowingMove, AnotherWaitingThreadUsesTheCapacityThatAWokenThreadCouldNotUse) {
   bounded_queue<thrower> q(1);
   fill(q, 1);
   std::atomic<int> threw{0};
@@ -263,27 +263,27 @@ TEST_F(ThrowingMove, AnotherWaitingThreadGetsTheRoomThatAWokenOneCouldNotUse) {
   std::vector<std::jthread> crew;
   for (int i = 0; i < 2; ++i) {
     crew.emplace_back([&] {
-      thrower item(thrower::touchy);
+      thrower item(thrower::throwing_value);
       try {
         if (q.push(std::move(item))) ++pushed;
       } catch (const std::runtime_error&) {
-        if (item.value == thrower::touchy) ++threw;
+        if (item.value == thrower::throwing_value) ++threw;
       }
     });
   }
   eventually([&] { return q.waiting_to_push() == 2; });
-  thrower::touchy_throws = 1;
+  thrower::throws_left = 1;
   ASSERT_TRUE(q.try_pop());
   eventually([&] { return pushed == 1; }, "the other producer to be woken");
   crew.clear();
   EXPECT_EQ(threw, 1);
 }
 
-// ---- hand to hand (capacity 0), which queues do not offer and channels do
+// ---- rendezvous (capacity 0), of channels only
 
-class hand_to_hand : public exchange<thrower, ring_store<thrower>> {
-  using base = exchange<thrower, ring_store<thrower>>;
-  using store = ring_store<thrower>;
+class hand_to_hand : public detail::queue_core<thrower, detail::ring_store<thrower>> {
+  using base = detail::queue_core<thrower, detail::ring_store<thrower>>;
+  using store = detail::ring_store<thrower>;
 
  public:
   hand_to_hand()
@@ -291,37 +291,37 @@ class hand_to_hand : public exchange<thrower, ring_store<thrower>> {
              store::weights::none) {}
 };
 
-TEST_F(ThrowingMove, ConsumerWhoseHandOverThrewIsNotForgotten) {
+TEST_F(ThrowingMove, ConsumerIsWokenIfItsHandOverThrows) {
   hand_to_hand x;
-  int heard = 0;
+  int caught = 0;
   [](hand_to_hand& from, int& count) -> detached {
     try {
       (void)co_await from.async_pop();
     } catch (const std::runtime_error&) {
       ++count;
     }
-  }(x, heard);
+  }(x, caught);
   thrower item(3);
   thrower::arm(1);
   EXPECT_EQ(x.try_push(std::move(item)), status::full);
-  EXPECT_EQ(heard, 1);
+  EXPECT_EQ(caught, 1);
   EXPECT_EQ(item.value, 3);
 }
 
-TEST_F(ThrowingMove, ProducerWhoseHandOverThrewIsNotForgotten) {
+TEST_F(ThrowingMove, ProducerIsWokenIfItsHandOverThrows) {
   hand_to_hand x;
-  int heard = 0;
+  int caught = 0;
   thrower item(3);
-  [](hand_to_hand& to, thrower& from, int& count) -> detached {
+  [](hand_to_hand& target, thrower& from, int& count) -> detached {
     try {
-      (void)co_await to.async_push(from);
+      (void)co_await target.async_push(from);
     } catch (const std::runtime_error&) {
       ++count;
     }
-  }(x, item, heard);
+  }(x, item, caught);
   thrower::arm(1);
   EXPECT_EQ(x.try_pop().status(), status::empty);
-  EXPECT_EQ(heard, 1);
+  EXPECT_EQ(caught, 1);
   EXPECT_EQ(item.value, 3);
 }
 

@@ -34,7 +34,7 @@ TEST(SpscRing, CapacityIsExactAndNotRoundedUp) {
       ASSERT_EQ(ring.try_push(0), status::full);
       for (std::size_t i = 0; i < capacity; ++i) ASSERT_EQ(*ring.try_pop(), i);
       ASSERT_EQ(ring.try_pop().status(), status::empty);
-      ASSERT_EQ(ring.try_push(0), status::ok);  // so that the next round starts elsewhere
+      ASSERT_EQ(ring.try_push(0), status::ok);  // the next round starts at another index
       ASSERT_TRUE(ring.try_pop());
     }
   }
@@ -48,7 +48,7 @@ TEST(SpscRing, HighWaterIsExactOnceItWasFull) {
   EXPECT_EQ(ring.high_water(), 3u);
 }
 
-TEST(SpscRing, SidesMayChangeHandsWhenSomethingOrdersThem) {
+TEST(SpscRing, AnotherThreadMayTakeOverASide) {
   spsc_ring<int> ring(4);
   for (int i = 0; i < 4; ++i) {
     std::jthread([&, i] { EXPECT_EQ(ring.push(i), status::ok); }).join();
@@ -93,7 +93,7 @@ TEST(SpscRing, ThrowingMoveLosesNothing) {
   EXPECT_EQ(ring.pop()->value, 1);
 }
 
-TEST(SpscRing, BatchThatThrowsKeepsWhatWentIn) {
+TEST(SpscRing, BatchThatThrowsKeepsThePushedItems) {
   spsc_ring<brittle> ring(4);
   std::vector<brittle> items;
   items.reserve(3);
@@ -102,28 +102,28 @@ TEST(SpscRing, BatchThatThrowsKeepsWhatWentIn) {
   EXPECT_THROW((void)ring.push_all(items), std::runtime_error);
   EXPECT_EQ(items[1].value, 1);
   EXPECT_EQ(ring.size(), 1u);
-  EXPECT_TRUE(ring.close()) << "no push is under way";
+  EXPECT_TRUE(ring.close()) << "no push is in progress";
   EXPECT_EQ(ring.pop()->value, 0);
   EXPECT_EQ(ring.pop().status(), status::closed);
 }
 
-TEST(SpscRing, ResumedCoroutineHearsTheExceptionOfItsOwnMove) {
+TEST(SpscRing, ResumedCoroutineGetsTheExceptionOfItsOwnMove) {
   spsc_ring<brittle> ring(1);
-  int heard = 0;
+  int caught = 0;
   [](spsc_ring<brittle>& from, int& count) -> detached {
     try {
       (void)co_await from.async_pop();
     } catch (const std::runtime_error&) {
       ++count;
     }
-  }(ring, heard);
+  }(ring, caught);
   brittle::until_throw = 2;  // in, then out
   EXPECT_EQ(ring.push(brittle(5)), status::ok);
-  EXPECT_EQ(heard, 1);
+  EXPECT_EQ(caught, 1);
   EXPECT_EQ(ring.pop()->value, 5);
 }
 
-// ---- races of its own
+// ---- races
 
 TEST(SpscRingStress, NoWakeIsLostWhenBothSidesParkAllTheTime) {
   constexpr int rounds = 20'000;
@@ -145,7 +145,7 @@ TEST(SpscRingStress, NoWakeIsLostWhenBothSidesParkAllTheTime) {
   std::printf("%d round trips, seed %llu\n", rounds, static_cast<unsigned long long>(seed));
 }
 
-TEST(SpscRingStress, ItemAcceptedWhileSomeoneElseClosesIsNeverLost) {
+TEST(SpscRingStress, ItemAcceptedDuringACloseIsNeverLost) {
   constexpr int rounds = 500;
   const std::uint64_t seed = sluice::testing::seed(sluice::testing::test_name(), 21);
   random r(seed);
@@ -190,7 +190,7 @@ TEST(SpscRingStress, ConsumerMayDestroyTheRingOnceItHasTheLastItem) {
     auto reply = std::make_unique<spsc_ring<int>>(1);
     ASSERT_EQ(requests.push(&reply), status::ok);
     ASSERT_EQ(*reply->pop(), 1);
-    reply.reset();  // the server's push may not have returned yet
+    reply.reset();  // the push on the server's side may not have returned yet
   }
   requests.close();
   std::printf("%d rings destroyed under their producer, no seed: nothing random\n", rounds);
@@ -243,9 +243,9 @@ TEST(SpscRing, BlockedSidesUseNoProcessor) {
   std::jthread consumer([&] { EXPECT_EQ(empty.pop().status(), status::closed); });
   std::jthread producer([&] { EXPECT_EQ(full.push(2), status::closed); });
   eventually([&] { return empty.waiting_to_pop() == 1 && full.waiting_to_push() == 1; });
-  EXPECT_EQ(never.try_pop_for(20ms).status(), status::timed_out);  // they fall asleep
+  EXPECT_EQ(never.pop(20ms).status(), status::timed_out);  // until they sleep
   const auto before = std::clock();
-  EXPECT_EQ(never.try_pop_for(200ms).status(), status::timed_out);
+  EXPECT_EQ(never.pop(200ms).status(), status::timed_out);
   const auto used_ms = 1000.0 * static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC;
   std::printf("a blocked producer and a blocked consumer used %.3f ms in 200 ms\n", used_ms);
   EXPECT_LT(used_ms, 5.0);
@@ -269,7 +269,7 @@ TEST(SpscRingDeathTest, MisuseIsNamed) {
         spsc_ring<int> ring(1);
         (void)ring.try_pop_some(0);
       },
-      "expected to be asked for at least one item");
+      "expected max > 0");
 }
 
 TEST(SpscRingDeathTest, DestructionWithAWaiterInsideNamesTheRing) {
@@ -288,14 +288,14 @@ TEST(SpscRingDeathTest, DestructionWithAWaiterInsideNamesTheRing) {
         auto ring =
             std::make_unique<spsc_ring<int>>(spsc_ring_options{.capacity = 1, .name = "pipe"});
         (void)ring->push(1);
-        std::jthread producer([&to = *ring] { (void)to.push(2); });
+        std::jthread producer([&target = *ring] { (void)target.push(2); });
         eventually([&] { return ring->waiting_to_push() == 1; });
         ring.reset();
       },
       "sluice::spsc_ring \"pipe\": expected no producer waiting inside");
 }
 
-TEST(SpscRingDeathTest, SecondConsumerAndSecondProducerAreFound) {
+TEST(SpscRingDeathTest, SecondConsumerAndSecondProducerAreDetected) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(
       {

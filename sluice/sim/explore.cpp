@@ -25,7 +25,7 @@ constexpr std::size_t shown_trace_max = 4096;
 constexpr std::size_t loop_calls_max = 6;
 
 std::unique_ptr<detail::strategy> make_strategy(const options& o) {
-  switch (o.how) {
+  switch (o.search) {
     case search::random:
       return detail::make_random(o);
     case search::pct:
@@ -39,14 +39,14 @@ std::unique_ptr<detail::strategy> make_strategy(const options& o) {
   }
   std::vector<deviation> path;
   sluice::check(detail::parse_trace(o.trace, path), "sluice::sim::explore",
-                "a trace as a failure prints it, such as 1,12t2,40r1");
+                "a trace in the printed format, such as 1,12t2,40r1");
   return detail::make_replay(std::move(path));
 }
 
 class exploration {
  public:
-  exploration(const options& how, const std::function<void()>& body)
-      : options_(how), body_(body), runner_(how) {}
+  exploration(const options& o, const std::function<void()>& body)
+      : options_(o), body_(body), runner_(o) {}
 
   result explore() {
     const detail::catch_faults faults;
@@ -59,12 +59,12 @@ class exploration {
     r.seed = options_.seed;
     for (;;) {
       if (options_.schedules != 0 && r.schedules == options_.schedules) break;
-      // One at least: a search that has tried nothing would be taken for one that has passed.
+      // At least one: a search without a schedule would look like a success.
       if (options_.time_max.count() > 0 && r.schedules > 0 &&
           detail::real_now() - began >= options_.time_max) {
         break;
       }
-      if (options_.how == search::replay && r.schedules == 1) break;
+      if (options_.search == search::replay && r.schedules == 1) break;
       if (!recorded.begin()) break;
       auto ended = run(recorded, false);
       if (ended.pruned) continue;
@@ -88,7 +88,7 @@ class exploration {
     if (!options_.also_failed) return ended;
     auto text = options_.also_failed();
     if (text.empty() || ended.pruned) return ended;
-    // It did not end the schedule, so what did came later, and may follow from it.
+    // It did not end the schedule, so the failure that did came later and may be its consequence.
     ended.failed = true;
     ended.kind = failure_kind::check;
     ended.message = std::move(text);
@@ -97,7 +97,7 @@ class exploration {
 
   using outcome = detail::scheduler::ended;
 
-  // Of a check the first line says which one it was; those after it, with which values.
+  // The first line of a check identifies it; the following lines have the values.
   static bool fail_alike(const outcome& one, const outcome& other) {
     if (!one.failed || !other.failed || one.kind != other.kind) return false;
     const auto which = [](const outcome& o) { return o.message.substr(0, o.message.find('\n')); };
@@ -110,20 +110,20 @@ class exploration {
     return fail_alike(run(*replay, false), as);
   }
 
-  // Leaves deviations out, many at a time and then one by one, as long as it still fails alike.
+  // Removes deviations, many at a time and then one by one, while the path still fails alike.
   std::vector<deviation> minimize(std::vector<deviation> path, const outcome& as) {
     int runs = 0;
     const auto give_up = detail::real_now() + options_.minimize_max;
-    const auto may_go_on = [&] {
+    const auto has_budget = [&] {
       return runs < minimizing_runs_max && detail::real_now() < give_up;
     };
-    // One that fails only the first time depends on something from outside of the schedule.
-    // Each run of an endless loop takes spin_max.
+    // A failure that does not repeat depends on state outside the schedule. Each run of an endless
+    // loop takes spin_max.
     if (as.kind == failure_kind::endless_loop) return path;
-    if (!may_go_on() || !fails(path, as)) return path;
+    if (!has_budget() || !fails(path, as)) return path;
     for (std::size_t part = std::max<std::size_t>(path.size() / 2, 1); part > 0;) {
       bool shorter = false;
-      for (std::size_t at = 0; at < path.size() && may_go_on();) {
+      for (std::size_t at = 0; at < path.size() && has_budget();) {
         auto rest = path;
         const auto from = rest.begin() + static_cast<std::ptrdiff_t>(at);
         rest.erase(from, from + static_cast<std::ptrdiff_t>(std::min(part, rest.size() - at)));
@@ -135,7 +135,7 @@ class exploration {
           at += part;
         }
       }
-      if (!may_go_on()) break;
+      if (!has_budget()) break;
       if (part == 1 && !shorter) break;
       part = part == 1 ? 1 : part / 2;
     }
@@ -149,9 +149,9 @@ class exploration {
     const auto ended = run(again, true);
     r.message = fail_alike(ended, as)
                     ? ended.message
-                    : as.message + "\nrun again, as shown below, it " +
-                          (ended.failed ? "fails otherwise: " + ended.message : "does not fail") +
-                          "\nsomething from outside of the schedule decides, "
+                    : as.message + "\nthe replay shown below " +
+                          (ended.failed ? "fails differently: " + ended.message : "does not fail") +
+                          "\nthe result depends on state outside of the schedule, "
                           "such as a static";
     for (const auto& call : detail::caller_lines(ended.loop, loop_calls_max)) {
       r.message += "\n  at " + call;
@@ -193,19 +193,20 @@ const char* to_string(failure_kind kind) noexcept {
   return "crash";
 }
 
-result explore(const options& how, const std::function<void()>& body) {
-  sluice::check(detail::active == nullptr, "sluice::sim::explore", "not to be called by its body");
-  const bool ends = how.schedules > 0 || how.time_max.count() > 0 ||
-                    how.how == search::exhaustive || how.how == search::replay;
+result explore(const options& o, const std::function<void()>& body) {
+  sluice::check(detail::active == nullptr, "sluice::sim::explore",
+                "not to be called from an explored body");
+  const bool ends = o.schedules > 0 || o.time_max.count() > 0 || o.search == search::exhaustive ||
+                    o.search == search::replay;
   sluice::check(ends, "sluice::sim::explore",
-                "schedules or time_max above 0 for a search that has no end of its own");
-  return exploration(how, body).explore();
+                "schedules or time_max above 0 for a search without an end of its own");
+  return exploration(o, body).explore();
 }
 
 std::string result::text() const {
   std::string text = name.empty() ? std::string("sim") : name;
   text += ": " + std::to_string(schedules) + " schedules, " + std::to_string(steps) + " steps";
-  if (!found) return text + (complete ? ", all there are: none failed" : ": none failed");
+  if (!found) return text + (complete ? ", complete: none failed" : ": none failed");
   text += ", seed " + std::to_string(seed) + "\n";
   text += std::string(to_string(kind)) + " in schedule " + std::to_string(schedule) + ": " +
           message + "\n\n" + steps_text;
@@ -213,16 +214,17 @@ std::string result::text() const {
     return text + "\nrun it again with this seed, or replay result::trace (" +
            std::to_string(trace.size()) + " characters)\n";
   }
-  return text + "\nreplay it with {.how = search::replay, .trace = \"" + trace + "\"}\n";
+  return text + "\nreplay it with {.search = search::replay, .trace = \"" + trace + "\"}\n";
 }
 
-void check(bool holds, const char* what, std::source_location where) {
+void check(bool holds, const char* expected, std::source_location where) {
   if (holds) return;
-  if (!detail::exploring) sluice::contract_broken("sluice::sim::check", nullptr, what, where);
-  const detail::own_work mine;
+  if (!detail::exploring) sluice::contract_broken("sluice::sim::check", nullptr, expected, where);
+  const detail::own_work scope;
   auto& s = *detail::active;
-  if (s.writes_down()) s.note(std::string("expected ") + what, where);
-  s.fail(failure_kind::check, std::string("expected ") + what + " (" + detail::place(where) + ")");
+  if (s.writes_down()) s.note(std::string("expected ") + expected, where);
+  s.fail(failure_kind::check,
+         std::string("expected ") + expected + " (" + detail::place(where) + ")");
 }
 
 bool exploring() noexcept {
@@ -231,7 +233,7 @@ bool exploring() noexcept {
 
 void yield() noexcept {
   if (!detail::exploring) return;
-  const detail::own_work mine;
+  const detail::own_work scope;
   detail::active->spin("yield");
 }
 

@@ -16,9 +16,9 @@
 
 #include "sluice/base/atomic.hpp"
 #include "sluice/base/check.hpp"
+#include "sluice/base/detail/run_local.hpp"
 #include "sluice/base/intrusive_list.hpp"
-#include "sluice/base/run_local.hpp"
-#include "sluice/base/shared.hpp"
+#include "sluice/base/race_checked.hpp"
 #include "sluice/queue/bounded_queue.hpp"
 #include "sluice/sync/event.hpp"
 
@@ -38,7 +38,7 @@ void lost_update() {
 }
 
 result every_schedule_of(const std::function<void()>& body) {
-  return explore({.how = search::exhaustive, .schedules = 0}, body);
+  return explore({.search = search::exhaustive, .schedules = 0}, body);
 }
 
 TEST(Explore, ABodyWithoutThreadsHasOneSchedule) {
@@ -49,15 +49,15 @@ TEST(Explore, ABodyWithoutThreadsHasOneSchedule) {
 }
 
 TEST(Explore, EverySearchFindsALostUpdate) {
-  for (const auto how : {search::random, search::pct, search::mixed, search::exhaustive}) {
-    const auto r = explore({.how = how, .schedules = 1'000}, &lost_update);
+  for (const auto mode : {search::random, search::pct, search::mixed, search::exhaustive}) {
+    const auto r = explore({.search = mode, .schedules = 1'000}, &lost_update);
     EXPECT_TRUE(r.failed());
     EXPECT_EQ(r.kind, failure_kind::check);
     EXPECT_NE(r.message.find("both counted"), std::string::npos);
   }
 }
 
-TEST(Explore, AnExhaustiveSearchSaysThatItCameToTheEnd) {
+TEST(Explore, AnExhaustiveSearchReportsThatItIsComplete) {
   const auto r = every_schedule_of([] {
     atomic<int> count{0};
     {
@@ -81,14 +81,14 @@ TEST(Explore, TheSameSeedGivesTheSameSchedules) {
 }
 
 TEST(Explore, ATraceReplaysTheSmallestScheduleThatFails) {
-  const auto found = explore({.how = search::random}, &lost_update);
+  const auto found = explore({.search = search::random}, &lost_update);
   ASSERT_TRUE(found.failed());
-  const auto again = explore({.how = search::replay, .trace = found.trace}, &lost_update);
+  const auto again = explore({.search = search::replay, .trace = found.trace}, &lost_update);
   EXPECT_TRUE(again.failed());
   EXPECT_EQ(again.schedules, 1U);
   EXPECT_EQ(again.steps_text, found.steps_text);
   EXPECT_EQ(again.message, found.message);
-  // One switch away from a thread that could go on is all it takes.
+  // One switch away from a runnable thread is enough.
   EXPECT_EQ(std::ranges::count(found.trace, ','), 1) << found.trace;
 }
 
@@ -105,18 +105,18 @@ void count_too_far(int times) {
   check(count.load() == 1, "too much");
 }
 
-TEST(Explore, AScheduleIsShownAsItIsWhereThereIsNoTimeToMakeItShorter) {
+TEST(Explore, AScheduleIsShownAsFoundWithoutTimeToMinimizeIt) {
   const auto body = [] { count_too_far(20); };
-  const auto as_it_is = explore({.how = search::random, .minimize_max = 0ms}, body);
-  const auto shorter = explore({.how = search::random}, body);
-  ASSERT_TRUE(as_it_is.failed());
+  const auto as_found = explore({.search = search::random, .minimize_max = 0ms}, body);
+  const auto shorter = explore({.search = search::random}, body);
+  ASSERT_TRUE(as_found.failed());
   EXPECT_EQ(std::ranges::count(shorter.trace, ','), 0) << shorter.trace;
-  EXPECT_GT(std::ranges::count(as_it_is.trace, ','), 2) << as_it_is.trace;
-  EXPECT_TRUE(explore({.how = search::replay, .trace = as_it_is.trace}, body).failed());
+  EXPECT_GT(std::ranges::count(as_found.trace, ','), 2) << as_found.trace;
+  EXPECT_TRUE(explore({.search = search::replay, .trace = as_found.trace}, body).failed());
 }
 
-// A change too few makes the second check fail in place of the first.
-TEST(Explore, AScheduleThatIsMadeShorterFailsTheSameCheck) {
+// With one change fewer, the second check fails in place of the first.
+TEST(Explore, AMinimizedScheduleFailsTheSameCheck) {
   const auto body = [] {
     atomic<int> first{0};
     atomic<int> second{0};
@@ -129,20 +129,20 @@ TEST(Explore, AScheduleThatIsMadeShorterFailsTheSameCheck) {
     check(!between, "not to be seen in between");
     check(false, "something else");
   };
-  // Seeds whose first schedule is one that fails in the rare way.
+  // Counts the seeds whose first failing schedule fails in the rare way.
   int rare = 0;
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
-    const auto how = search::random;
-    const auto as_it_is = explore({.how = how, .seed = seed, .minimize_max = 0ms}, body);
-    const auto shorter = explore({.how = how, .seed = seed}, body);
-    EXPECT_EQ(as_it_is.message, shorter.message) << "seed " << seed;
-    rare += as_it_is.message.find("in between") != std::string::npos;
+    const auto mode = search::random;
+    const auto as_found = explore({.search = mode, .seed = seed, .minimize_max = 0ms}, body);
+    const auto shorter = explore({.search = mode, .seed = seed}, body);
+    EXPECT_EQ(as_found.message, shorter.message) << "seed " << seed;
+    rare += as_found.message.find("in between") != std::string::npos;
   }
   EXPECT_GT(rare, 0);
   EXPECT_LT(rare, 200);
 }
 
-TEST(Explore, OneThatDoesNotFailAgainIsShownAsItFailed) {
+TEST(Explore, AFailureThatDoesNotRepeatIsShownAsFound) {
   int runs = 0;
   const auto once = explore({}, [&] { check(++runs != 3, "the third run"); });
   ASSERT_TRUE(once.failed());
@@ -156,23 +156,23 @@ TEST(Explore, OneThatDoesNotFailAgainIsShownAsItFailed) {
     check(runs < 4, "a later run");
   });
   EXPECT_NE(otherwise.message.find("the third run"), std::string::npos) << otherwise.message;
-  EXPECT_NE(otherwise.message.find("otherwise: expected a later run"), std::string::npos)
+  EXPECT_NE(otherwise.message.find("differently: expected a later run"), std::string::npos)
       << otherwise.message;
 }
 
-TEST(ExploreDeathTest, RefusesASearchWithoutAnEnd) {
-  for (const auto how : {search::random, search::pct, search::mixed}) {
-    EXPECT_DEATH((void)explore({.how = how, .schedules = 0}, [] {}), "schedules or time_max");
+TEST(ExploreDeathTest, RejectsASearchWithoutAnEnd) {
+  for (const auto mode : {search::random, search::pct, search::mixed}) {
+    EXPECT_DEATH((void)explore({.search = mode, .schedules = 0}, [] {}), "schedules or time_max");
   }
   EXPECT_GT(explore({.schedules = 0, .time_max = 1ms}, [] {}).schedules, 0U);
-  EXPECT_TRUE(explore({.how = search::exhaustive, .schedules = 0}, [] {}).complete);
-  EXPECT_EQ(explore({.how = search::replay, .schedules = 0, .trace = "1"}, [] {}).schedules, 1U);
+  EXPECT_TRUE(explore({.search = search::exhaustive, .schedules = 0}, [] {}).complete);
+  EXPECT_EQ(explore({.search = search::replay, .schedules = 0, .trace = "1"}, [] {}).schedules, 1U);
 }
 
-// A simulated day has millions of them.
-TEST(Explore, OfALongScheduleTheLastStepsAreShown) {
-  const options how{.how = search::random, .steps_max = 100'000, .minimize_max = 0ms};
-  const auto found = explore(how, [] { count_too_far(5'000); });
+// A simulated day has millions of steps.
+TEST(Explore, ALongScheduleShowsItsLastSteps) {
+  const options o{.search = search::random, .steps_max = 100'000, .minimize_max = 0ms};
+  const auto found = explore(o, [] { count_too_far(5'000); });
   ASSERT_TRUE(found.failed());
   EXPECT_LE(std::ranges::count(found.steps_text, '\n'), 170);
   EXPECT_NE(found.steps_text.find("lines before these"), std::string::npos);
@@ -190,13 +190,13 @@ TEST(Explore, ShowsTheStepsInAColumnForEachThread) {
   EXPECT_NE(found.text().find(found.trace), std::string::npos);
 }
 
-TEST(ExploreDeathTest, RefusesATraceThatIsNone) {
-  EXPECT_DEATH((void)explore({.how = search::replay, .trace = "1,x"}, [] {}), "a trace");
-  EXPECT_DEATH((void)explore({.how = search::replay, .trace = ""}, [] {}), "a trace");
-  EXPECT_DEATH((void)explore({.how = search::replay, .trace = "1,5t1,3t1"}, [] {}), "a trace");
+TEST(ExploreDeathTest, RejectsAnInvalidTrace) {
+  EXPECT_DEATH((void)explore({.search = search::replay, .trace = "1,x"}, [] {}), "a trace");
+  EXPECT_DEATH((void)explore({.search = search::replay, .trace = ""}, [] {}), "a trace");
+  EXPECT_DEATH((void)explore({.search = search::replay, .trace = "1,5t1,3t1"}, [] {}), "a trace");
 }
 
-TEST(Explore, FindsADeadlockAndNamesWhoWaits) {
+TEST(Explore, FindsADeadlockAndNamesTheWaiters) {
   const auto r = explore({}, [] {
     std::mutex a;
     std::mutex b;
@@ -222,7 +222,7 @@ TEST(Explore, FindsALivelock) {
   EXPECT_TRUE(r.failed());
 }
 
-TEST(Explore, ASpinThatAnotherThreadEndsIsNone) {
+TEST(Explore, ASpinThatAnotherThreadEndsIsNoLivelock) {
   const auto r = every_schedule_of([] {
     atomic<bool> done{false};
     std::jthread other([&] { done.store(true); });
@@ -234,7 +234,7 @@ TEST(Explore, ASpinThatAnotherThreadEndsIsNone) {
 
 TEST(Explore, FindsARaceOfPlainData) {
   const auto r = every_schedule_of([] {
-    shared<int> data{0};
+    race_checked<int> data{0};
     std::jthread one([&] { data.write(1); });
     (void)data.read();
   });
@@ -245,7 +245,7 @@ TEST(Explore, FindsARaceOfPlainData) {
 TEST(Explore, FindsNoRaceOfGuardedData) {
   const auto r = every_schedule_of([] {
     std::mutex m;
-    shared<int> data{0};
+    race_checked<int> data{0};
     std::jthread one([&] {
       const std::lock_guard hold(m);
       data.change() += 1;
@@ -257,7 +257,7 @@ TEST(Explore, FindsNoRaceOfGuardedData) {
   EXPECT_TRUE(r.complete);
 }
 
-TEST(Explore, FindsAListThatTwoThreadsChange) {
+TEST(Explore, FindsARaceInAList) {
   struct element : list_hook {};
   const auto r = every_schedule_of([] {
     element one;
@@ -275,13 +275,13 @@ TEST(Explore, FindsAListThatTwoThreadsChange) {
   EXPECT_EQ(r.kind, failure_kind::race);
 }
 
-TEST(Explore, FindsAnElementThatIsFreedInItsList) {
+TEST(Explore, FindsAnElementThatIsFreedWhileLinked) {
   struct element : list_hook {};
   const auto r = explore({}, [] {
     intrusive_list<element> list;
     auto* const one = ::new (::operator new(sizeof(element))) element;
     list.push_back(*one);
-    ::operator delete(static_cast<void*>(one));  // without a destructor, which would object
+    ::operator delete(static_cast<void*>(one));  // without its destructor, whose check would fail
     element two;
     list.push_back(two);
   });
@@ -302,7 +302,7 @@ TEST(Explore, FindsALeak) {
 }
 
 TEST(Explore, FindsAUseAfterFree) {
-  // The last one to leave frees it; the other one still looks.
+  // The last thread to leave frees it; the other one still reads it.
   const auto r = explore({}, [] {
     struct hall {
       atomic<int> inside{2};
@@ -323,7 +323,7 @@ TEST(Explore, FindsAUseAfterFree) {
   EXPECT_EQ(r.kind, failure_kind::use_after_free);
 }
 
-TEST(Explore, FindsMemoryThatIsGivenBackTwice) {
+TEST(Explore, FindsADoubleFree) {
   const auto r = explore({}, [] {
     int* volatile p = new int(1);
     delete p;
@@ -354,27 +354,27 @@ TEST(Explore, FindsABrokenContract) {
   EXPECT_NE(r.message.find("the impossible"), std::string::npos);
 }
 
-TEST(Explore, GoesOnAfterAFailure) {
+TEST(Explore, ContinuesAfterAFailure) {
   for (int i = 0; i < 3; ++i) {
     EXPECT_TRUE(explore({}, &lost_update).failed());
     EXPECT_FALSE(explore({.schedules = 10}, [] { (void)std::make_unique<int>(1); }).failed());
   }
 }
 
-TEST(Explore, ThreadsThatWereJoinedMakeRoomForOthers) {
+TEST(Explore, TheNumbersOfJoinedThreadsAreReused) {
   const auto r = explore({.schedules = 20}, [] {
-    shared<int> data{0};
+    race_checked<int> data{0};
     for (int i = 0; i < 100; ++i) {
       const std::jthread one([&] { data.write(data.read() + 1); });
     }
-    check(data.read() == 100, "each of them to have run");
+    check(data.read() == 100, "every thread to have run");
   });
   EXPECT_FALSE(r.failed()) << r.text();
 }
 
-TEST(Explore, FindsARaceOfAThreadThatHasTheNumberOfAnother) {
+TEST(Explore, FindsARaceOfAThreadWithAReusedNumber) {
   const auto r = explore({.schedules = 100}, [] {
-    shared<int> data{0};
+    race_checked<int> data{0};
     for (int i = 0; i < 40; ++i) {
       const std::jthread one([&] { data.write(i); });
     }
@@ -385,7 +385,7 @@ TEST(Explore, FindsARaceOfAThreadThatHasTheNumberOfAnother) {
   EXPECT_TRUE(r.failed());
 }
 
-TEST(Explore, AStopCallbackEndsOnAnotherThreadThanItRan) {
+TEST(Explore, AStopCallbackMayBeDestroyedOnAnotherThread) {
   const auto r = explore({.schedules = 200}, [] {
     std::stop_source stop;
     atomic<int> called{0};
@@ -398,13 +398,13 @@ TEST(Explore, AStopCallbackEndsOnAnotherThreadThanItRan) {
   EXPECT_FALSE(r.failed()) << r.text();
 }
 
-TEST(Explore, AThreadsOwnVariablesAreNobodyElses) {
-  const auto r = explore({.how = search::exhaustive, .schedules = 0}, [] {
-    static constinit thread_local atomic<int> mine{0};
+TEST(Explore, ThreadLocalVariablesAreNotShared) {
+  const auto r = explore({.search = search::exhaustive, .schedules = 0}, [] {
+    static constinit thread_local atomic<int> own{0};
     auto count = [] {
-      seam::writes_plain(&mine);
-      check(mine.fetch_add(1) == 0, "one of its own");
-      check(mine.load() == 1, "what it left there");
+      seam::writes_plain(&own);
+      check(own.fetch_add(1) == 0, "a variable of its own");
+      check(own.load() == 1, "its own increment");
     };
     const std::jthread other(count);
     count();
@@ -412,23 +412,23 @@ TEST(Explore, AThreadsOwnVariablesAreNobodyElses) {
   EXPECT_FALSE(r.failed()) << r.text();
 }
 
-TEST(Explore, AStopCallbackIsWaitedForAndItsEffectSeen) {
+TEST(Explore, TheDestructorOfAStopCallbackWaitsAndSeesItsEffect) {
   const auto r = explore({.schedules = 2'000}, [] {
-    shared<int> calls{0};
+    race_checked<int> calls{0};
     std::stop_source asks;
     auto call = [&] { ++calls.change(); };
-    std::optional<std::stop_callback<decltype(call)>> heard(std::in_place, asks.get_token(), call);
+    std::optional<std::stop_callback<decltype(call)>> waits(std::in_place, asks.get_token(), call);
     const std::jthread other([&] { asks.request_stop(); });
-    heard.reset();
+    waits.reset();
     check(calls.read() <= 1, "at most one call");
   });
   EXPECT_FALSE(r.failed()) << r.text();
 }
 
-TEST(Explore, WhoDestroysWhatIsSharedSeesWhatTheOthersDid) {
+TEST(Explore, TheLastOwnerSeesTheWritesOfTheOthers) {
   const auto r = explore({.schedules = 2'000}, [] {
     struct counted {
-      ~counted() { check(n.load(relaxed) == 2, "what both did"); }
+      ~counted() { check(n.load(relaxed) == 2, "the increments of both"); }
       atomic<int> n{0};
     };
     auto one = std::make_shared<counted>();
@@ -442,24 +442,24 @@ TEST(Explore, WhoDestroysWhatIsSharedSeesWhatTheOthersDid) {
   EXPECT_FALSE(r.failed()) << r.text();
 }
 
-TEST(Explore, WhatRunsForEverFinishesWhatItIsAt) {
+TEST(Explore, ABackgroundThreadRunsUntilItBlocks) {
   const auto r = explore({.schedules = 500}, [] {
     struct held {
       event ready;
     };
     seam::run_forever(
         [](void* at) {
-          const std::unique_ptr<held> mine(static_cast<held*>(at));
-          mine->ready.wait();
+          const std::unique_ptr<held> owned(static_cast<held*>(at));
+          owned->ready.wait();
         },
         new held);
   });
-  EXPECT_TRUE(r.failed()) << "one that sleeps with something in its hands has lost it";
+  EXPECT_TRUE(r.failed()) << "memory of a background thread that is blocked is a leak";
   const auto ends = explore({.schedules = 500}, [] {
     seam::run_forever(
         [](void* at) {
-          const std::unique_ptr<atomic<int>> mine(static_cast<atomic<int>*>(at));
-          for (int i = 0; i < 5; ++i) mine->fetch_add(1);
+          const std::unique_ptr<atomic<int>> owned(static_cast<atomic<int>*>(at));
+          for (int i = 0; i < 5; ++i) owned->fetch_add(1);
         },
         new atomic<int>(0));
   });
@@ -473,9 +473,9 @@ TEST(Simulated, TimePassesOnlyInTheSchedule) {
     const auto wall = std::chrono::system_clock::now();
     std::this_thread::sleep_for(24h);
     check(std::chrono::steady_clock::now() - start >= 24h, "a day to have passed");
-    check(std::chrono::system_clock::now() - wall >= 24h, "a day to have passed on the wall");
+    check(std::chrono::system_clock::now() - wall >= 24h, "a day to have passed on the wall clock");
     bounded_queue<int> q(1);
-    check(q.try_pop_for(1h).status() == status::timed_out, "an hour to pass in a wait");
+    check(q.pop(1h).status() == status::timed_out, "an hour to pass in a wait");
   });
   EXPECT_FALSE(r.failed()) << r.text();
   EXPECT_LT(std::chrono::steady_clock::now() - began, 1h);
@@ -485,7 +485,7 @@ TEST(Simulated, ConditionsOfTheStandardLibraryWork) {
   const auto r = explore({.schedules = 2'000}, [] {
     std::mutex m;
     std::condition_variable changed;
-    shared<int> turn{0};
+    race_checked<int> turn{0};
     std::jthread one([&] {
       std::unique_lock hold(m);
       changed.wait(hold, [&] { return turn.read() == 1; });
@@ -496,7 +496,7 @@ TEST(Simulated, ConditionsOfTheStandardLibraryWork) {
     turn.write(1);
     changed.notify_all();
     changed.wait(hold, [&] { return turn.read() == 2; });
-    check(!changed.wait_for(hold, 1s, [] { return false; }), "a wait that ends with its time");
+    check(!changed.wait_for(hold, 1s, [] { return false; }), "the wait to time out");
   });
   EXPECT_FALSE(r.failed()) << r.text();
 }
@@ -504,7 +504,7 @@ TEST(Simulated, ConditionsOfTheStandardLibraryWork) {
 TEST(Simulated, ReadersShareAndWritersDoNot) {
   const auto r = explore({.schedules = 2'000}, [] {
     std::shared_mutex m;
-    shared<int> value{0};
+    race_checked<int> value{0};
     std::jthread reader([&] {
       const std::shared_lock hold(m);
       (void)value.read();
@@ -528,20 +528,20 @@ struct counts_its_end {
 TEST(Simulated, EachThreadHasItsOwnThreadLocals) {
   const auto r = explore({.schedules = 500}, [] {
     atomic<int> ended{0};
-    static constinit thread_local int mine = 7;
+    static constinit thread_local int own = 7;
     const auto use = [&] {
-      static thread_local counts_its_end told(ended);
-      check(mine == 7, "its first value in every thread");
-      mine = 8;
+      static thread_local counts_its_end at_thread_end(ended);
+      check(own == 7, "the initial value in every thread");
+      own = 8;
       ended.load();
-      check(mine == 8, "what this thread put there");
+      check(own == 8, "this thread's value");
     };
     {
       std::jthread one(use);
       std::jthread two(use);
     }
     check(ended.load() == 2, "both destroyed with their threads");
-    check(mine == 7, "nothing of the others");
+    check(own == 7, "an unchanged value in this thread");
   });
   EXPECT_FALSE(r.failed()) << r.text();
 }
@@ -549,16 +549,16 @@ TEST(Simulated, EachThreadHasItsOwnThreadLocals) {
 TEST(Simulated, ExceptionsBelongToTheirThread) {
   const auto r = explore({.schedules = 500}, [] {
     atomic<int> turn{0};
-    const auto thrower = [&](int what) {
+    const auto thrower = [&](int number) {
       try {
-        throw what;
+        throw number;
       } catch (int caught) {
         turn.fetch_add(1);
         try {
           turn.fetch_add(1);
           throw;
         } catch (int again) {
-          check(caught == what && again == what, "what this thread threw");
+          check(caught == number && again == number, "this thread's exception");
         }
       }
     };
@@ -568,7 +568,7 @@ TEST(Simulated, ExceptionsBelongToTheirThread) {
   EXPECT_FALSE(r.failed()) << r.text();
 }
 
-TEST(Simulated, AStopCallbackRunsOnTheThreadThatAsks) {
+TEST(Simulated, AStopCallbackRunsOnTheRequestingThread) {
   const auto r = explore({.schedules = 2'000}, [] {
     std::stop_source source;
     bounded_queue<int> q(1);
@@ -585,7 +585,7 @@ TEST(Simulated, AWaitMayTimeOutAlthoughOthersCouldRun) {
   const auto r = explore({.schedules = 2'000}, [&] {
     bounded_queue<int> q(1);
     std::jthread maker([&] { (void)q.try_push(1); });
-    (q.try_pop_for(1s) ? served : timed_out) += 1;
+    (q.pop(1s) ? served : timed_out) += 1;
   });
   EXPECT_FALSE(r.failed()) << r.text();
   EXPECT_GT(timed_out, 0);

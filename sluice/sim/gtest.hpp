@@ -1,16 +1,16 @@
 #pragma once
 
-// A GoogleTest whose body is explored: it passes when no schedule fails, and shows the smallest one
-// that does.
+// Defines a GoogleTest whose body is explored: it passes if no schedule fails, and otherwise shows
+// the smallest failing schedule.
 //
-// The body runs once per schedule. sim::check ends a schedule at once. GoogleTest's own EXPECT and
-// ASSERT work as well, on every thread of the body: the first of them that fails in a schedule is
-// what that schedule failed with. The options are those of sim::explore, written as in a designated
-// initialiser. A failure prints the command that replays it: SLUICE_SIM_TRACE in the environment,
-// set to the trace, with a filter for the test, as every test that is run replays the trace.
+// The body runs once per schedule. sim::check ends a schedule immediately. GoogleTest's EXPECT and
+// ASSERT work too, on every thread of the body: the first failure is that of the schedule. The
+// options are those of sim::explore, written as in a designated initializer. A failure prints the
+// command that replays it: SLUICE_SIM_TRACE in the environment, set to the trace, and a filter for
+// the test, because every test that runs replays the trace.
 //
-// Limits: SCOPED_TRACE is for the outside of a body, as it leaves memory behind; GTEST_SKIP in a
-// body skips nothing.
+// Limits: use SCOPED_TRACE only outside of the body, because it leaves memory allocated; GTEST_SKIP
+// in a body has no effect.
 //
 //     SLUICE_EXPLORE(Queue, HandsOver, .schedules = 10'000) {
 //       sluice::bounded_queue<int> q(1);
@@ -32,14 +32,13 @@
 
 namespace sluice::sim::detail {
 
-// While it lives, it hears of failed expectations in GoogleTest's place: of all threads of a
-// schedule, as they are one to GoogleTest. GoogleTest keeps what it hears in memory that would be
-// the schedule's: counted as a leak, and gone with it. So it is kept here, where nothing is
-// allocated.
+// Receives failed expectations in GoogleTest's place during its life, from all threads of a
+// schedule (GoogleTest sees one thread). GoogleTest would store them in the schedule's memory,
+// where they count as a leak and are freed with it. So they are stored here, in a fixed buffer.
 class expectations final : public ::testing::ScopedFakeTestPartResultReporter {
  public:
   expectations() : ScopedFakeTestPartResultReporter(INTERCEPT_ONLY_CURRENT_THREAD, nullptr) {
-    // GoogleTest makes its list of traces when it is first asked for: not in a schedule.
+    // GoogleTest creates its list of traces on first use: this must not happen in a schedule.
     const ::testing::ScopedTrace made(__FILE__, __LINE__, "");
   }
 
@@ -51,7 +50,7 @@ class expectations final : public ::testing::ScopedFakeTestPartResultReporter {
                   heard.line_number(), heard.message());
   }
 
-  // What failed since it was last asked, or nothing.
+  // Returns the failure since the last call, or "".
   std::string take() {
     const bool failed = failed_;
     failed_ = false;
@@ -63,27 +62,27 @@ class expectations final : public ::testing::ScopedFakeTestPartResultReporter {
   std::array<char, 4096> text_{};
 };
 
-inline result explore_with_expectations(options how, const std::function<void()>& body) {
+inline result explore_with_expectations(options o, const std::function<void()>& body) {
   expectations heard;
-  how.also_failed = [&heard] { return heard.take(); };
-  return explore(how, body);
+  o.also_failed = [&heard] { return heard.take(); };
+  return explore(o, body);
 }
 
-// Fails at the place of the macro: what failed inside is part of the text.
-inline void explore_as_test(options how, const char* name, const char* file, int line,
+// Runs the exploration and reports a failure at the line of the macro.
+inline void explore_as_test(options o, const char* name, const char* file, int line,
                             void (*body)()) {
-  how.name = name;
+  o.name = name;
   if (const char* const trace = std::getenv("SLUICE_SIM_TRACE")) {
-    how.how = search::replay;
-    how.trace = trace;
+    o.search = search::replay;
+    o.trace = trace;
   }
-  const auto found = explore_with_expectations(how, body);
+  const auto found = explore_with_expectations(o, body);
   auto text = found.text();
   if (!found.failed()) {
     std::printf("%s\n", text.c_str());
     return;
   }
-  // One that is too long to be shown is too long for a command as well.
+  // A trace that is too long to be shown is too long for a command line.
   if (text.find(found.trace) != std::string::npos) {
     text += "or with SLUICE_SIM_TRACE=" + found.trace + " " + program_invocation_name +
             " --gtest_filter=" + name + "\n";

@@ -18,7 +18,7 @@ namespace {
 using namespace std::chrono_literals;
 using detail::explore_with_expectations;
 
-// Two of them, with nothing that guards what they count.
+// Two threads count without synchronization.
 void count_unguarded(atomic<int>& count) {
   const auto raise = [&] { count.store(count.load() + 1); };
   std::jthread a(raise);
@@ -64,23 +64,23 @@ TEST_P(FailingExpectation, IsFoundAsACheckWithItsText) {
 }
 
 TEST_P(FailingExpectation, IsMadeSmallAndReplays) {
-  for (const auto how : {search::random, search::pct, search::exhaustive}) {
-    const auto found = explore_with_expectations({.how = how}, GetParam());
+  for (const auto mode : {search::random, search::pct, search::exhaustive}) {
+    const auto found = explore_with_expectations({.search = mode}, GetParam());
     ASSERT_TRUE(found.failed());
-    // What it takes: a switch between a load and its store, and at most who runs before that.
+    // Needed: a switch between a load and its store, and at most one switch before it.
     EXPECT_GE(deviations(found), 1) << found.trace;
     EXPECT_LE(deviations(found), 3) << found.trace;
-    const options once{.how = search::replay, .trace = found.trace};
+    const options once{.search = search::replay, .trace = found.trace};
     const auto again = explore_with_expectations(once, GetParam());
     EXPECT_TRUE(again.failed());
     EXPECT_EQ(again.message, found.message);
     EXPECT_EQ(again.steps_text, found.steps_text);
-    const options usual{.how = search::replay, .trace = "1"};
+    const options usual{.search = search::replay, .trace = "1"};
     EXPECT_FALSE(explore_with_expectations(usual, GetParam()).failed());
   }
 }
 
-TEST(Expectations, OfALongScheduleFewSwitchesAreLeft) {
+TEST(Expectations, ALongScheduleIsMinimizedToFewSwitches) {
   const auto body = [] {
     atomic<int> count{0};
     {
@@ -92,21 +92,21 @@ TEST(Expectations, OfALongScheduleFewSwitchesAreLeft) {
     }
     EXPECT_EQ(count.load(), 40);
   };
-  options how{.how = search::random, .minimize_max = 0ms};
-  const auto as_it_is = explore_with_expectations(how, body);
-  how.minimize_max = 10s;
-  const auto shorter = explore_with_expectations(how, body);
-  EXPECT_EQ(as_it_is.schedule, shorter.schedule);
-  EXPECT_GT(deviations(as_it_is), 3) << as_it_is.trace;
+  options o{.search = search::random, .minimize_max = 0ms};
+  const auto as_found = explore_with_expectations(o, body);
+  o.minimize_max = 10s;
+  const auto shorter = explore_with_expectations(o, body);
+  EXPECT_EQ(as_found.schedule, shorter.schedule);
+  EXPECT_GT(deviations(as_found), 3) << as_found.trace;
   EXPECT_EQ(deviations(shorter), 1) << shorter.trace;
 }
 
-TEST(Expectations, AreNotHeardByTheTestAround) {
+TEST(Expectations, AreNotReportedToTheSurroundingTest) {
   (void)explore_with_expectations({}, &expects_both);
   EXPECT_FALSE(HasFailure());
 }
 
-TEST(Expectations, ThatHoldLeaveNothingBehind) {
+TEST(Expectations, ThatHoldAllocateNothing) {
   const auto r = explore_with_expectations({.schedules = 200}, [] {
     bounded_queue<int> q(1);
     const std::jthread maker([&] { (void)q.push(1); });
@@ -117,8 +117,8 @@ TEST(Expectations, ThatHoldLeaveNothingBehind) {
   EXPECT_EQ(r.schedules, 200U);
 }
 
-// The first is what went wrong; the others follow from it.
-TEST(Expectations, TheFirstOfAScheduleIsShownAlsoBeforeAnotherEnd) {
+// The first failure is the cause; later ones may be its consequences.
+TEST(Expectations, TheFirstFailureIsShownAlsoIfAnotherEndsTheSchedule) {
   const auto r = explore_with_expectations({}, [] {
     EXPECT_EQ(1, 2) << "the first";
     EXPECT_EQ(1, 2) << "the second";
@@ -138,44 +138,44 @@ TEST(Expectations, ALongTextIsCut) {
   EXPECT_LT(r.message.size(), 4'096U);
 }
 
-// The failure that a test of the macro reports.
-::testing::TestPartResult failure_of(options how, void (*body)()) {
-  ::testing::TestPartResultArray said;
+// Returns the failure that a test of the macro reports.
+::testing::TestPartResult failure_of(options o, void (*body)()) {
+  ::testing::TestPartResultArray results;
   {
-    const ::testing::ScopedFakeTestPartResultReporter hears(&said);
-    detail::explore_as_test(std::move(how), "Purse.IsNeverOverdrawn", "purse_test.cpp", 17, body);
+    const ::testing::ScopedFakeTestPartResultReporter reporter(&results);
+    detail::explore_as_test(std::move(o), "Purse.IsNeverOverdrawn", "purse_test.cpp", 17, body);
   }
-  if (said.size() == 1) return said.GetTestPartResult(0);
-  return {::testing::TestPartResult::kFatalFailure, "", 0, "not once"};
+  if (results.size() == 1) return results.GetTestPartResult(0);
+  return {::testing::TestPartResult::kFatalFailure, "", 0, "not exactly one failure"};
 }
 
-std::string said_by(options how, void (*body)()) {
-  return failure_of(std::move(how), body).message();
+std::string message_of(options o, void (*body)()) {
+  return failure_of(std::move(o), body).message();
 }
 
 TEST(ExploreMacro, FailsInTheFileAndLineOfTheTest) {
-  const auto failure = failure_of({.how = search::exhaustive}, &expects_both);
+  const auto failure = failure_of({.search = search::exhaustive}, &expects_both);
   EXPECT_STREQ(failure.file_name(), "purse_test.cpp");
   EXPECT_EQ(failure.line_number(), 17);
 }
 
-TEST(ExploreMacro, PrintsTheCommandThatReplaysJustThisTest) {
-  const auto said = said_by({.how = search::exhaustive}, &expects_both);
-  const auto at = said.find("SLUICE_SIM_TRACE=1,");
-  ASSERT_NE(at, std::string::npos) << said;
-  const auto command = said.substr(at, said.find('\n', at) - at);
+TEST(ExploreMacro, PrintsTheCommandThatReplaysOnlyThisTest) {
+  const auto message = message_of({.search = search::exhaustive}, &expects_both);
+  const auto at = message.find("SLUICE_SIM_TRACE=1,");
+  ASSERT_NE(at, std::string::npos) << message;
+  const auto command = message.substr(at, message.find('\n', at) - at);
   EXPECT_NE(command.find(" --gtest_filter=Purse.IsNeverOverdrawn"), std::string::npos) << command;
   EXPECT_NE(command.find("sluice_sim_test"), std::string::npos) << command;
-  EXPECT_NE(said.find("one of two was lost"), std::string::npos);
+  EXPECT_NE(message.find("one of two was lost"), std::string::npos);
 }
 
 TEST(ExploreMacro, ReplaysTheTraceInTheEnvironment) {
   const auto found = explore_with_expectations({}, &expects_both);
   ::setenv("SLUICE_SIM_TRACE", found.trace.c_str(), 1);
-  const auto said = said_by({.how = search::random}, &expects_both);
+  const auto message = message_of({.search = search::random}, &expects_both);
   ::unsetenv("SLUICE_SIM_TRACE");
-  EXPECT_NE(said.find("Purse.IsNeverOverdrawn: 1 schedules"), std::string::npos) << said;
-  EXPECT_NE(said.find("one of two was lost"), std::string::npos) << said;
+  EXPECT_NE(message.find("Purse.IsNeverOverdrawn: 1 schedules"), std::string::npos) << message;
+  EXPECT_NE(message.find("one of two was lost"), std::string::npos) << message;
 }
 
 SLUICE_EXPLORE(ExploreMacro, RunsItsBodyOncePerSchedule, .schedules = 500) {

@@ -1,4 +1,4 @@
-// Litmus tests: what the C++ memory model allows is found, what it forbids is not.
+// Litmus tests: outcomes that the C++ memory model allows are found, forbidden ones are not.
 
 #include <gtest/gtest.h>
 
@@ -8,14 +8,14 @@
 #include <thread>
 
 #include "sluice/base/atomic.hpp"
+#include "sluice/base/race_checked.hpp"
 #include "sluice/base/seam.hpp"
-#include "sluice/base/shared.hpp"
 #include "sluice/sim/explore.hpp"
 
 namespace sluice::sim::memory_model_test {
 namespace {
 
-using reads = std::array<int, 4>;  // what the threads of a program read: 0, 1 or 2 each
+using reads = std::array<int, 4>;  // the values read by the threads of a program: 0, 1 or 2
 
 constexpr std::size_t index_of(const reads& r) {
   std::size_t index = 0;
@@ -25,16 +25,18 @@ constexpr std::size_t index_of(const reads& r) {
 
 class outcomes {
  public:
-  // Every schedule of a program, with every stale value.
+  // Runs every schedule of a program, with every stale value.
   template <class F>
   explicit outcomes(F program, unsigned preemptions = 4) {
-    const auto r = explore(
-        {.how = search::exhaustive, .schedules = 0, .preemptions = preemptions, .stale_reads = 4},
-        [&] {
-          reads read{};
-          program(read);
-          seen_.set(index_of(read));
-        });
+    const auto r = explore({.search = search::exhaustive,
+                            .schedules = 0,
+                            .preemptions = preemptions,
+                            .stale_reads = 4},
+                           [&] {
+                             reads read{};
+                             program(read);
+                             seen_.set(index_of(read));
+                           });
     EXPECT_FALSE(r.failed()) << r.text();
     EXPECT_TRUE(r.complete);
     std::printf("%llu schedules\n", static_cast<unsigned long long>(r.schedules));
@@ -64,7 +66,7 @@ outcomes store_buffering(orders o) {
   });
 }
 
-TEST(MemoryModel, AStoreMayComeAfterALaterLoadOfSomethingElse) {
+TEST(MemoryModel, AStoreMayBeReorderedWithALaterLoadOfAnotherObject) {
   EXPECT_TRUE(store_buffering({relaxed, relaxed}).has({0, 0}));
   EXPECT_TRUE(store_buffering({release, acquire}).has({0, 0}));
   EXPECT_FALSE(store_buffering({seq_cst, seq_cst}).has({0, 0}));
@@ -115,7 +117,7 @@ outcomes message_passing(orders o) {
   });
 }
 
-TEST(MemoryModel, ReleaseAndAcquireTogetherHandOver) {
+TEST(MemoryModel, ReleaseAndAcquireSynchronize) {
   EXPECT_TRUE(message_passing({relaxed, relaxed}).has({1, 0}));
   EXPECT_TRUE(message_passing({release, relaxed}).has({1, 0}));
   EXPECT_TRUE(message_passing({relaxed, acquire}).has({1, 0}));
@@ -124,7 +126,7 @@ TEST(MemoryModel, ReleaseAndAcquireTogetherHandOver) {
   EXPECT_TRUE(message_passing({release, acquire}).has({0, 0}));
 }
 
-TEST(MemoryModel, FencesHandOverThroughRelaxedAccesses) {
+TEST(MemoryModel, FencesSynchronizeThroughRelaxedAccesses) {
   const auto program = [](std::memory_order before_store, std::memory_order after_load) {
     return outcomes([=](reads& read) {
       atomic<int> data{0};
@@ -145,7 +147,7 @@ TEST(MemoryModel, FencesHandOverThroughRelaxedAccesses) {
   EXPECT_TRUE(program(release, release).has({1, 0}));
 }
 
-TEST(MemoryModel, OneLocationNeverGoesBackwards) {
+TEST(MemoryModel, ReadsOfOneLocationAreCoherent) {
   const outcomes same_thread([](reads& read) {
     atomic<int> x{0};
     std::jthread one([&] {
@@ -163,17 +165,17 @@ TEST(MemoryModel, OneLocationNeverGoesBackwards) {
   EXPECT_TRUE(same_thread.has({1, 2}));
 }
 
-TEST(MemoryModel, WhatOneHasReadBindsWhomItHandsOverTo) {
+TEST(MemoryModel, ReadsBeforeAReleaseConstrainTheAcquiringThread) {
   const outcomes o(
       [](reads& read) {
         atomic<int> x{0};
-        atomic<int> told{0};
+        atomic<int> published{0};
         std::jthread writer([&] { x.store(1, relaxed); });
         std::jthread middle([&] {
           read[0] = x.load(relaxed);
-          told.store(1, release);
+          published.store(1, release);
         });
-        read[1] = told.load(acquire);
+        read[1] = published.load(acquire);
         read[2] = x.load(relaxed);
         writer.join();
         middle.join();
@@ -184,7 +186,7 @@ TEST(MemoryModel, WhatOneHasReadBindsWhomItHandsOverTo) {
   EXPECT_TRUE(o.has({0, 1, 0}));
 }
 
-TEST(MemoryModel, AReadModifyWriteHandsOnWhatWasReleased) {
+TEST(MemoryModel, AReadModifyWriteContinuesAReleaseSequence) {
   const auto program = [](std::memory_order by_the_middle, bool as_store) {
     return outcomes(
         [=](reads& read) {
@@ -237,7 +239,7 @@ TEST(MemoryModel, TwoReadersAgreeOnAnOrderOnlyWithSeqCst) {
   EXPECT_FALSE(program(seq_cst, seq_cst).has({1, 0, 1, 0}));
 }
 
-TEST(MemoryModel, AReadModifyWriteSeesTheNewest) {
+TEST(MemoryModel, AReadModifyWriteReadsTheNewestValue) {
   const outcomes o([](reads& read) {
     atomic<int> x{0};
     std::jthread one([&] { read[0] = x.fetch_add(1, relaxed); });
@@ -249,7 +251,7 @@ TEST(MemoryModel, AReadModifyWriteSeesTheNewest) {
   EXPECT_FALSE(o.has({0, 0}));
 }
 
-// The exhaustive search leaves equal schedules out; random ones know nothing of that.
+// The exhaustive search skips equivalent schedules; the random searches do not.
 TEST(MemoryModel, RandomAndExhaustiveSchedulesFindTheSame) {
   const auto program = [](reads& read) {
     atomic<int> x{0};

@@ -50,13 +50,14 @@ TEST(EndlessLoop, ReplaysFromItsTrace) {
     const std::jthread waits([&] { wait_for(flag); });
   };
   const auto found = explore({.spin_max = 40ms}, body);
-  const auto again = explore({.how = search::replay, .trace = found.trace, .spin_max = 40ms}, body);
+  const auto again =
+      explore({.search = search::replay, .trace = found.trace, .spin_max = 40ms}, body);
   EXPECT_EQ(again.kind, failure_kind::endless_loop) << again.text();
   EXPECT_TRUE(contains(again.message, "thread 1 computes")) << again.message;
 }
 
-TEST(EndlessLoop, IsNoneWhileThereAreSteps) {
-  const auto r = explore({.how = search::random, .schedules = 50, .spin_max = 1ms}, [] {
+TEST(EndlessLoop, IsNotReportedWhileThereAreSteps) {
+  const auto r = explore({.search = search::random, .schedules = 50, .spin_max = 1ms}, [] {
     atomic<bool> flag{false};
     const std::jthread sets([&] { flag = true; });
     while (!flag.load()) yield();

@@ -1,4 +1,4 @@
-// What the standard library does for threads, in a schedule.
+// Threads of the standard library, in a schedule.
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "sluice/base/atomic.hpp"
-#include "sluice/base/shared.hpp"
+#include "sluice/base/race_checked.hpp"
 #include "sluice/queue/delay_queue.hpp"
 #include "sluice/sim/explore.hpp"
 
@@ -16,7 +16,7 @@ namespace {
 using namespace std::chrono_literals;
 
 TEST(Threads, AStopCallbackEndsWhenItHasRun) {
-  const auto r = explore({.how = search::exhaustive, .schedules = 0}, [] {
+  const auto r = explore({.search = search::exhaustive, .schedules = 0}, [] {
     std::stop_source stop;
     atomic<int> calls{0};
     std::jthread other([&] { stop.request_stop(); });
@@ -30,9 +30,9 @@ TEST(Threads, AStopCallbackEndsWhenItHasRun) {
 }
 
 TEST(Threads, EachHasItsOwnThreadLocalVariables) {
-  const auto r = explore({.how = search::exhaustive, .schedules = 0}, [] {
+  const auto r = explore({.search = search::exhaustive, .schedules = 0}, [] {
     const auto count = [] {
-      thread_local shared<int> plain{0};
+      thread_local race_checked<int> plain{0};
       thread_local atomic<int> counted{0};
       plain.write(plain.read() + 1);
       counted.fetch_add(1);
@@ -45,12 +45,14 @@ TEST(Threads, EachHasItsOwnThreadLocalVariables) {
   EXPECT_TRUE(r.complete);
 }
 
-TEST(Threads, ATimerThatTheClockStillHoldsIsNoLeak) {
+TEST(Threads, APendingTimerIsNoLeak) {
   const auto r = explore({.schedules = 2'000}, [] {
     delay_queue<int> q(2);
     const auto start = std::chrono::steady_clock::now();
-    check(q.push({2, start + 1h}) == status::ok, "room for one");
-    std::jthread maker([&] { check(q.push({1, start}) == status::ok, "room for one more"); });
+    check(q.push({2, start + 1h}) == status::ok, "capacity for one item");
+    std::jthread maker([&] {
+      check(q.push({1, start}) == status::ok, "capacity for a second item");
+    });
     check(q.pop().has_value(), "an item");
   });
   EXPECT_FALSE(r.failed()) << r.text();

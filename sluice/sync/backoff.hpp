@@ -1,14 +1,14 @@
 #pragma once
 
 // Waits a little longer after every failed try, by a random amount, so that two threads that
-// collided do not collide again in step.
+// collided do not collide again at the same time.
 //
-// Use it in a retry loop over something that another thread is about to finish: try-lock and
-// undo, a CAS that keeps failing. Prefer a primitive that parks (event, condition) when the other
-// side may take long.
+// Use it in a retry loop while another thread is about to finish: try-lock and undo, a CAS that
+// keeps failing. Prefer a primitive that parks (event, condition) when the other side may take
+// long.
 //
 // Guarantees: the bound doubles from `least` to `most`; each wait is uniform in [bound/2, bound],
-// so neither side can be shadowed for ever. The same seed gives the same waits. Belongs to one
+// so neither side can lose for ever. The same seed produces the same waits. Belongs to one
 // thread. `pause` stays on the core for short waits, then yields it, then naps.
 // Cost: 40 bytes, no allocation.
 //
@@ -34,7 +34,7 @@ class backoff {
 
   explicit backoff(options o = {}, std::uint64_t seed = thread_random().next()) noexcept;
 
-  // How many processor pauses the next wait takes; advances the state.
+  // Returns the number of processor pauses of the next wait; advances the state.
   std::uint32_t next_pauses() noexcept;
 
   void pause() noexcept;

@@ -34,7 +34,7 @@ TEST(backoff_test, TheSameSeedGivesTheSameWaits) {
   EXPECT_EQ(waits(a, 50), waits(b, 50));
 }
 
-TEST(backoff_test, TwoThatCollidedDoNotWalkInStep) {
+TEST(backoff_test, TwoSeedsGiveDifferentWaits) {
   backoff a(options);
   backoff b(options);  // seeded by the thread's generator, which moves on
   EXPECT_NE(waits(a, 50), waits(b, 50));
@@ -56,7 +56,7 @@ TEST(backoff_test, ResetStartsAgainFromTheLeast) {
   EXPECT_LE(b.next_pauses(), options.least_pauses);
 }
 
-TEST(backoff_test, ASpinThatWentOnTooLongGivesTheCoreAway) {
+TEST(backoff_test, ALongSpinNaps) {
   backoff b({.least_pauses = 1, .most_pauses = 1, .yields = 1}, 1);
   for (int i = 0; i < 3; ++i) b.pause();  // the longest pauses and yields are used up
   const auto before = std::chrono::steady_clock::now();
@@ -64,7 +64,7 @@ TEST(backoff_test, ASpinThatWentOnTooLongGivesTheCoreAway) {
   EXPECT_GE(std::chrono::steady_clock::now() - before, std::chrono::microseconds(50));
 }
 
-TEST(backoff_DeathTest, BoundsThatMakeNoSenseAreABrokenContract) {
+TEST(backoff_DeathTest, InvalidBoundsAreABrokenContract) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(backoff({.least_pauses = 0}), "sluice::backoff.*least_pauses <= most_pauses");
   EXPECT_DEATH(backoff({.least_pauses = 10, .most_pauses = 9}), "least_pauses <= most_pauses");

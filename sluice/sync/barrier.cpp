@@ -1,6 +1,6 @@
 #include "sluice/sync/barrier.hpp"
 
-#include "sluice/base/callback.hpp"
+#include "sluice/base/detail/callback.hpp"
 
 #include <mutex>
 
@@ -12,9 +12,9 @@ barrier::barrier(count_type expected, std::function<void()> completion)
 }
 
 barrier::~barrier() {
-  const std::lock_guard hold(guard_);  // the last arrival may still be about to let go of it
+  const std::lock_guard hold(guard_);  // the last arrival may still be about to release it
   check_object(waiters_.empty(), this, type_name, "no waiters at its destruction");
-  watch::gone(this);
+  wait_report::destroyed(this);
 }
 
 std::size_t barrier::waiting() const noexcept {
@@ -23,11 +23,11 @@ std::size_t barrier::waiting() const noexcept {
 }
 
 auto barrier::add(count_type n, count_type leaving, const call_site& at) -> arrival_token {
-  check_object(n > 0, this, type_name, "to be arrived at by at least one", at);
+  check_object(n > 0, this, type_name, "at least one arrival", at);
   std::uint64_t phase = 0;
   {
     const std::lock_guard hold(guard_);
-    check_object(n <= missing_, this, type_name, "no more arrivals than expected in one phase", at);
+    check_object(n <= missing_, this, type_name, "at most the expected arrivals in one phase", at);
     phase = phase_.load(relaxed);
     expected_ -= leaving;
     missing_ -= n;
@@ -38,19 +38,19 @@ auto barrier::add(count_type n, count_type leaving, const call_site& at) -> arri
 }
 
 void barrier::complete() noexcept {
-  // Nobody can arrive, so nobody else gets here: no lock is held while the user's code runs.
-  if (completion_) call_back("the completion of barrier", {}, completion_);
+  // No arrival is possible now, so only one thread is here: the user's code runs without a lock.
+  if (completion_) detail::call_back("the completion of barrier", {}, completion_);
   wake_batch wakes;
   const std::lock_guard hold(guard_);
   missing_ = expected_;
-  // release: pairs with the acquire in is_over.
+  // release: pairs with the acquire in is_complete.
   phase_.store(phase_.load(relaxed) + 1, release);
-  while (auto* const node = claim_front(waiters_)) wakes.add(*node->who);
+  while (auto* const node = claim_front(waiters_)) wakes.add(*node->waiting);
 }
 
-enlisted barrier::op::enlist(waiter& who) noexcept {
+enlisted barrier::op::enlist(waiter& waiting) noexcept {
   const std::lock_guard hold(barrier_.guard_);
-  return ready() ? enlisted::finished : join(barrier_.waiters_, node_, who);
+  return ready() ? enlisted::finished : link_waiter(barrier_.waiters_, node_, waiting);
 }
 
 void barrier::op::retract() noexcept {

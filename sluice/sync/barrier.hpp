@@ -1,28 +1,28 @@
 #pragma once
 
-// Holds a group together, round after round: nobody starts the next round before all have ended
+// Keeps a group in step, round after round: no member starts the next round before all have ended
 // this one.
 //
 // Use it for work in steps (simulation, iterative solvers). Prefer `latch` when it happens once.
 //
-// Guarantees: any thread may call anything. When the last of the expected arrivals of a phase has
-// come, the completion function runs on that thread, before any waiter is released, and sees all
-// that happened before every arrival; the waiters see all its effects. It must not arrive here
-// itself. An exception that leaves it is written to standard error. A token stands for the phase of
-// its arrival; waiting with it after the end of that phase returns at once, however many phases
+// Guarantees: any thread may call anything. At the last expected arrival of a phase, the completion
+// function runs on the arriving thread, before any waiter is released. It sees all that happened
+// before every arrival; the waiters see all its effects. It must not arrive at this barrier. An
+// exception that leaves it is written to standard error. A token belongs to the phase of its
+// arrival; waiting with it after the end of that phase returns at once, however many phases
 // have passed since. `arrive_and_drop` arrives and leaves the group for all later phases. More
 // arrivals than expected, negative counts and destruction with waiters inside are broken contracts.
 // The last released waiter may destroy the barrier at once.
 // Where you resume: a coroutine on its executor, else on the thread that arrived last.
-// Cancel safety: an arrival counts for good. A wait that timed out or was stopped only ends the
-// waiting: the phase completes without it, and its token can be waited with again.
-// Cost: one short lock to arrive, one load to wait when it is over. Allocates only what the
-// std::function needs.
+// Cancel safety: an arrival counts for good. A timeout or stop only ends the waiting: the phase
+// completes without this waiter, and its token can be waited with again.
+// Cost: one short lock to arrive, one load to wait for a phase that is complete. Allocates only
+// what the std::function needs.
 //
 //     barrier step(4, [] { swap(now, next); });
 //     for (int i = 0; i < rounds; ++i) { compute(part); step.arrive_and_wait(); }
 //     auto token = step.arrive();
-//     if (!step.try_wait_for(token, 1s)) complain();
+//     if (!step.wait(token, 1s)) complain();
 //     (void)co_await step.async_arrive_and_wait();
 
 #include <chrono>
@@ -56,7 +56,7 @@ class barrier {
   explicit barrier(count_type expected, std::function<void()> completion = {});
   barrier(count_type expected, named as, std::function<void()> completion = {})
       : barrier(expected, std::move(completion)) {
-    watch::set_name(this, as.name());
+    wait_report::set_name(this, as.name());
   }
   barrier(const barrier&) = delete;
   barrier& operator=(const barrier&) = delete;
@@ -65,46 +65,32 @@ class barrier {
   arrival_token arrive(count_type n = 1, call_site at = {}) { return add(n, 0, at); }
   void arrive_and_drop(call_site at = {}) { (void)add(1, 1, at); }
 
+  // Blocks until the token's phase is complete.
   void wait(const arrival_token& token, call_site at = {}) {
-    const status ended = wait_within(token, at);
-    check(static_cast<bool>(ended), type_name, "an unlimited wait to be let through", at);
+    const status ended = wait(token, wait_limits(at));
+    check(static_cast<bool>(ended), type_name, "an unlimited wait to end by the phase", at);
   }
-  status wait(const arrival_token& token, std::stop_token stop, call_site at = {}) {
-    return wait_within(token, {{}, std::move(stop), at});
-  }
-  bool try_wait(const arrival_token& token) const noexcept { return is_over(token.phase_); }
-  template <class Rep, class Period>
-  status try_wait_for(const arrival_token& token, std::chrono::duration<Rep, Period> d,
-                      std::stop_token stop = {}, call_site at = {}) {
-    return wait_within(token, {deadline::after(d), std::move(stop), at});
-  }
-  template <class Clock, class Duration>
-  status try_wait_until(const arrival_token& token, std::chrono::time_point<Clock, Duration> t,
-                        std::stop_token stop = {}, call_site at = {}) {
-    return wait_within(token, {deadline::at(t), std::move(stop), at});
-  }
-  status wait_within(const arrival_token& token, const wait_limits& limits) {
+  // Blocks until the token's phase is complete, within the limits. Returns ok, timed_out or
+  // stopped.
+  status wait(const arrival_token& token, const wait_limits& limits) {
     return block_on(op(*this, token.phase_), limits);
   }
-  // co_await gives a status.
+  bool try_wait(const arrival_token& token) const noexcept { return is_complete(token.phase_); }
+  // co_await returns a status.
   auto async_wait(const arrival_token& token, wait_limits limits = {}) {
     return awaitable<op>(std::move(limits), *this, token.phase_);
   }
 
   void arrive_and_wait(call_site at = {}) { wait(arrive(1, at), at); }
-  status arrive_and_wait(std::stop_token stop, call_site at = {}) {
-    return wait(arrive(1, at), std::move(stop), at);
-  }
-  status arrive_and_wait_within(const wait_limits& limits) {
-    return wait_within(arrive(1, limits.at), limits);
-  }
-  // The arrival counts from the call on, before it is awaited.
+  // Arrives, then waits within the limits. The arrival counts in any case.
+  status arrive_and_wait(const wait_limits& limits) { return wait(arrive(1, limits.at), limits); }
+  // The arrival counts from the call on, before the result is awaited.
   auto async_arrive_and_wait(wait_limits limits = {}) {
     const arrival_token here = arrive(1, limits.at);
     return async_wait(here, std::move(limits));
   }
 
-  // How many wait in the list right now.
+  // The number of waiters in the list.
   std::size_t waiting() const noexcept;
 
  private:
@@ -113,14 +99,14 @@ class barrier {
   class op {
    public:
     op(barrier& b, std::uint64_t phase) noexcept : barrier_(b), phase_(phase) {}
-    bool ready() const noexcept { return barrier_.is_over(phase_); }
+    bool ready() const noexcept { return barrier_.is_complete(phase_); }
     bool attempt() noexcept { return ready(); }
-    enlisted enlist(waiter& who) noexcept;
+    enlisted enlist(waiter& waiting) noexcept;
     bool woken() const noexcept { return true; }
     void retract() noexcept;
     spin_budget& spin() noexcept { return barrier_.spin_; }
     status result(status ended) const noexcept { return ended; }
-    watch::subject about() const noexcept { return {&barrier_, type_name, "wait"}; }
+    wait_report::subject wait_subject() const noexcept { return {&barrier_, type_name, "wait"}; }
 
    private:
     barrier& barrier_;
@@ -129,7 +115,7 @@ class barrier {
   };
 
   // acquire: pairs with the release in complete.
-  bool is_over(std::uint64_t phase) const noexcept { return phase_.load(acquire) != phase; }
+  bool is_complete(std::uint64_t phase) const noexcept { return phase_.load(acquire) != phase; }
   arrival_token add(count_type n, count_type leaving, const call_site& at);
   void complete() noexcept;
 
@@ -137,7 +123,7 @@ class barrier {
   mutable spin_lock guard_;
   spin_budget spin_;
   count_type expected_;             // protected by guard_: arrivals of the next phase
-  count_type missing_;              // protected by guard_: 0 while the completion runs
+  count_type missing_;              // protected by guard_: 0 while the completion function runs
   atomic<std::uint64_t> phase_{0};  // changed under guard_
   wait_list waiters_;               // protected by guard_: all of the current phase
 };

@@ -17,10 +17,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Shut: one of two has arrived. Everybody waits with its token.
+// Shut: one of two has arrived. All waits use its token.
 class barrier_gate {
  public:
-  status wait(const wait_limits& limits) { return barrier_.wait_within(token_, limits); }
+  status wait(const wait_limits& limits) { return barrier_.wait(token_, limits); }
   template <class Where>
   static detached await(barrier_gate& gate, Where&, wait_limits limits, ending& ended) {
     ended.set(co_await gate.barrier_.async_wait(gate.token_, std::move(limits)));
@@ -35,7 +35,7 @@ class barrier_gate {
 
 INSTANTIATE_TYPED_TEST_SUITE_P(barrier, waiting_suite, barrier_gate);
 
-TEST(barrier_test, NobodyStartsARoundBeforeAllHaveEndedTheLast) {
+TEST(barrier_test, NoRoundStartsBeforeAllHaveEndedTheLastOne) {
   stress run;
   constexpr int threads = 4;
   constexpr int rounds = 500;
@@ -51,7 +51,7 @@ TEST(barrier_test, NobodyStartsARoundBeforeAllHaveEndedTheLast) {
           step.arrive_and_wait();
           for (const int each : done) EXPECT_EQ(each, round + 1);
           EXPECT_EQ(completions, 2 * round + 1);
-          step.arrive_and_wait();  // nobody goes on before all have looked
+          step.arrive_and_wait();  // no thread continues before all have checked
         }
         run.did(2 * rounds);
       });
@@ -60,7 +60,7 @@ TEST(barrier_test, NobodyStartsARoundBeforeAllHaveEndedTheLast) {
   EXPECT_EQ(completions, 2 * rounds);
 }
 
-TEST(barrier_test, TheCompletionRunsOnTheLastToArriveBeforeAnybodyIsLetThrough) {
+TEST(barrier_test, TheCompletionRunsOnTheLastArrivalBeforeAnyRelease) {
   std::thread::id ran_on;
   std::atomic<bool> through{false};
   bool seen_through = true;
@@ -78,7 +78,7 @@ TEST(barrier_test, TheCompletionRunsOnTheLastToArriveBeforeAnybodyIsLetThrough) 
   EXPECT_FALSE(seen_through);
 }
 
-TEST(barrier_test, ATokenStandsForItsPhase) {
+TEST(barrier_test, ATokenBelongsToItsPhase) {
   barrier step(2);
   const auto first = step.arrive();
   EXPECT_FALSE(step.try_wait(first));
@@ -90,8 +90,8 @@ TEST(barrier_test, ATokenStandsForItsPhase) {
   EXPECT_TRUE(step.try_wait(first));
   step.wait(first);
   (void)step.arrive(1);
-  EXPECT_EQ(step.try_wait_for(first, -1s), status::ok) << "however many phases have passed";
-  EXPECT_EQ(step.try_wait_until(next, std::chrono::system_clock::now()), status::ok);
+  EXPECT_EQ(step.wait(first, -1s), status::ok) << "however many phases have passed";
+  EXPECT_EQ(step.wait(next, std::chrono::system_clock::now()), status::ok);
 }
 
 TEST(barrier_test, AnArrivalCountsHoweverItsWaitEnds) {
@@ -100,12 +100,12 @@ TEST(barrier_test, AnArrivalCountsHoweverItsWaitEnds) {
   std::stop_source source;
   source.request_stop();
   EXPECT_EQ(step.arrive_and_wait(source.get_token()), status::stopped);
-  EXPECT_EQ(step.arrive_and_wait_within({deadline::after(1ms), {}}), status::timed_out);
+  EXPECT_EQ(step.arrive_and_wait(1ms), status::timed_out);
   ending ended;
   [](barrier& b, wait_limits stopped, ending& out) -> detached {
     out.set(co_await b.async_arrive_and_wait(stopped));
   }(step, {{}, source.get_token()}, ended);
-  EXPECT_TRUE(ended.is_set() && ended.how() == status::stopped);
+  EXPECT_TRUE(ended.is_set() && ended.result() == status::stopped);
   const auto token = step.arrive();
   EXPECT_TRUE(step.try_wait(token)) << "the three that gave up are counted";
   EXPECT_EQ(completions, 1);
@@ -114,22 +114,22 @@ TEST(barrier_test, AnArrivalCountsHoweverItsWaitEnds) {
 TEST(barrier_test, ATokenWhoseWaitEndedCanBeWaitedWithAgain) {
   barrier step(2);
   const auto token = step.arrive();
-  EXPECT_EQ(step.try_wait_for(token, 1ms), status::timed_out);
+  EXPECT_EQ(step.wait(token, 1ms), status::timed_out);
   std::jthread last([&] { (void)step.arrive(); });
   EXPECT_EQ(step.wait(token, std::stop_token{}), status::ok);
 }
 
-TEST(barrier_test, WhoDropsOutIsNotExpectedAgain) {
+TEST(barrier_test, AfterADropFewerArrivalsAreExpected) {
   int completions = 0;
   barrier step(3, [&] { ++completions; });
   step.arrive_and_drop();
   (void)step.arrive(2);
   EXPECT_EQ(completions, 1);
   (void)step.arrive(2);
-  EXPECT_EQ(completions, 2) << "two are enough now";
+  EXPECT_EQ(completions, 2) << "two arrivals are enough now";
   step.arrive_and_drop();
   step.arrive_and_drop();
-  EXPECT_EQ(completions, 3) << "the last ones to leave still complete their phase";
+  EXPECT_EQ(completions, 3) << "dropped arrivals still complete their phase";
 }
 
 TEST(barrier_test, CoroutinesAndThreadsMeet) {
@@ -154,19 +154,19 @@ TEST(barrier_test, WaitsThatGiveUpDoNotDisturbTheRounds) {
       auto choose = run.generator(static_cast<std::uint64_t>(t));
       for (int round = 0; round < rounds; ++round) {
         const auto token = step.arrive();
-        while (!step.try_wait_for(token, std::chrono::microseconds(choose.below(20)))) run.did();
+        while (!step.wait(token, std::chrono::microseconds(choose.below(20)))) run.did();
         run.did();
       }
     });
   }
 }
 
-TEST(barrier_DeathTest, CountsThatMakeNoSenseAreABrokenContract) {
+TEST(barrier_DeathTest, InvalidCountsAreABrokenContract) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(barrier(-1), "sluice::barrier.*expect at least one arrival");
   EXPECT_DEATH(barrier(0), "sluice::barrier.*expect at least one arrival");
-  EXPECT_DEATH((void)barrier(2).arrive(-1), "sluice::barrier.*arrived at by at least one");
-  EXPECT_DEATH((void)barrier(2).arrive(3), "sluice::barrier.*no more arrivals than expected");
+  EXPECT_DEATH((void)barrier(2).arrive(-1), "sluice::barrier.*at least one arrival");
+  EXPECT_DEATH((void)barrier(2).arrive(3), "sluice::barrier.*at most the expected arrivals");
 }
 
 TEST(barrier_test, ACompletionThatThrowsIsReportedAndThePhaseEnds) {
@@ -187,7 +187,7 @@ TEST(barrier_DeathTest, ArrivingFromTheCompletionIsABrokenContract) {
         self = &step;
         (void)step.arrive();
       },
-      "sluice::barrier.*no more arrivals than expected");
+      "sluice::barrier.*at most the expected arrivals");
 }
 
 TEST(barrier_DeathTest, DestroyingItWithWaitersIsABrokenContract) {

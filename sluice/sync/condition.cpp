@@ -3,9 +3,9 @@
 namespace sluice {
 
 condition::~condition() {
-  const std::lock_guard hold(guard_);  // a notifier may still be about to let go of it
-  check_object(inside_ == 0, this, type_name, "everybody to have returned from their waits");
-  watch::gone(this);
+  const std::lock_guard hold(guard_);  // a notifier may still be about to release it
+  check_object(inside_ == 0, this, type_name, "all waits to have returned at its destruction");
+  wait_report::destroyed(this);
 }
 
 std::size_t condition::waiting() const noexcept {
@@ -16,15 +16,15 @@ std::size_t condition::waiting() const noexcept {
 void condition::notify_one() noexcept {
   wake_batch wakes;
   const std::lock_guard hold(guard_);
-  if (auto* const at = claim_front(waiters_)) wakes.add(*at->who);
+  if (auto* const at = claim_front(waiters_)) wakes.add(*at->waiting);
 }
 
 void condition::notify_all() noexcept {
   wake_batch wakes;
   const std::lock_guard hold(guard_);
-  // All are claimed now: none of them can time out or take a later notify_one any more.
+  // All are claimed now: they can neither time out nor take a later notify_one.
   while (auto* const at = claim_front(waiters_)) notified_.push_back(*at);
-  if (!chain_) wake_next(wakes);  // else the chain that is on its way will come to them
+  if (!chain_) wake_next(wakes);  // else the running chain of wake-ups reaches them
 }
 
 void condition::wake_next(wake_batch& wakes) noexcept {
@@ -32,13 +32,13 @@ void condition::wake_next(wake_batch& wakes) noexcept {
   if (!chain_) return;
   auto& next = static_cast<place&>(notified_.pop_front());
   next.wakes_next = true;
-  wakes.add(*next.who);
+  wakes.add(*next.waiting);
 }
 
-enlisted condition::enlist(place& at, waiter& who) noexcept {
+enlisted condition::enlist(place& at, waiter& waiting) noexcept {
   const std::lock_guard hold(guard_);
   at.wakes_next = false;
-  const auto joined = join(waiters_, at, who);
+  const auto joined = link_waiter(waiters_, at, waiting);
   if (joined == enlisted::waiting) ++inside_;
   return joined;
 }
@@ -57,12 +57,12 @@ void condition::sleeper::enlist() noexcept {
 }
 
 waiter::state condition::sleeper::sleep(const wait_limits& limits) noexcept {
-  // It is in the list already, so a notifier that comes now finds it, and saves the system call.
+  // It is linked already, so a notification during the spin saves the system call.
   spin_until(condition_.spin_, limits,
              [this] { return self_.ended_by() != waiter::state::waiting; });
-  watch::wait_record told;
-  if (watch::is_on()) [[unlikely]] {
-    told.begin(condition_, self_, limits, watch::party::current());
+  wait_report::wait_record report;
+  if (wait_report::is_on()) [[unlikely]] {
+    report.begin(condition_, self_, limits, wait_report::party::current());
   }
   return self_.park(limits);
 }

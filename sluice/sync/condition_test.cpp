@@ -27,20 +27,21 @@ class condition_gate {
  public:
   status wait(const wait_limits& limits) {
     Hold hold(lock_);
-    const auto ended = condition_.wait_within(hold, limits, [this] { return open_; });
+    const auto ended = condition_.wait(
+        hold, [this] { return open_; }, limits);
     EXPECT_TRUE(hold.owns_lock());
     return ended;
   }
   template <class Where>
   static detached await(condition_gate& gate, Where&, wait_limits limits, ending& ended) {
-    status how = status::ok;
+    status result = status::ok;
     {
       Hold hold(gate.lock_);  // nothing is awaited while this thread holds it
-      how = co_await gate.condition_.async_wait(
+      result = co_await gate.condition_.async_wait(
           hold, [&gate] { return gate.open_; }, std::move(limits));
       EXPECT_TRUE(hold.owns_lock());
     }
-    ended.set(how);
+    ended.set(result);
   }
   void open() {
     {
@@ -67,9 +68,9 @@ class condition_test : public ::testing::Test {
   void until_waiting(std::size_t count) {
     eventually([&] { return changed.waiting() == count; });
   }
-  void set(int to) {
+  void set(int new_value) {
     const std::lock_guard hold(lock);
-    value = to;
+    value = new_value;
   }
 
   mutex lock;
@@ -77,26 +78,27 @@ class condition_test : public ::testing::Test {
   int value = 0;  // protected by lock
 };
 
-TEST_F(condition_test, APredicateThatHoldsIsNotWaitedFor) {
+TEST_F(condition_test, ATruePredicateDoesNotWait) {
   std::unique_lock hold(lock);
   changed.wait(hold, [] { return true; });
   EXPECT_EQ(changed.wait_for(hold, -1s, [] { return true; }), status::ok);
   EXPECT_EQ(changed.wait_until(hold, std::chrono::system_clock::now(), [] { return true; }),
             status::ok);
-  EXPECT_EQ(changed.wait(hold, std::stop_token{}, [] { return true; }), status::ok);
+  EXPECT_EQ(changed.wait(
+                hold, [] { return true; }, std::stop_token{}),
+            status::ok);
   EXPECT_TRUE(hold.owns_lock());
 }
 
-TEST_F(condition_test, AStopThatCameFirstDoesNotAskThePredicate) {
+TEST_F(condition_test, AnEarlierStopSkipsThePredicate) {
   std::stop_source source;
   source.request_stop();
   std::unique_lock hold(lock);
-  EXPECT_EQ(changed.wait(hold, source.get_token(),
-                         [] {
-                           ADD_FAILURE() << "asked";
-                           return true;
-                         }),
-            status::stopped);
+  const auto asked = [] {
+    ADD_FAILURE() << "the predicate ran";
+    return true;
+  };
+  EXPECT_EQ(changed.wait(hold, asked, source.get_token()), status::stopped);
 }
 
 TEST_F(condition_test, ANotificationThatLeavesThePredicateFalseDoesNotEndTheWait) {
@@ -122,7 +124,7 @@ TEST_F(condition_test, ANotificationThatLeavesThePredicateFalseDoesNotEndTheWait
   EXPECT_EQ(asked, 3);
 }
 
-TEST_F(condition_test, NotifyOneWakesTheOneThatWaitsLongest) {
+TEST_F(condition_test, NotifyOneWakesTheLongestWaiter) {
   std::vector<int> order;
   std::vector<std::jthread> threads;
   for (int i = 0; i < 5; ++i) {
@@ -141,14 +143,14 @@ TEST_F(condition_test, NotifyOneWakesTheOneThatWaitsLongest) {
       const std::lock_guard hold(lock);
       return order.size() == i;
     });
-    EXPECT_EQ(changed.waiting(), 5 - i) << "one and no more";
+    EXPECT_EQ(changed.waiting(), 5 - i) << "exactly one";
   }
   EXPECT_EQ(order, (std::vector{0, 1, 2, 3, 4}));
 }
 
-TEST_F(condition_test, NotifyAllWakesThoseThatWaitOneAfterTheOther) {
-  // Each is woken by the one before it, when that one has the lock: so while nobody can get the
-  // lock, only the first has been woken, and the others still sleep.
+TEST_F(condition_test, NotifyAllWakesTheWaitersOneAfterTheOther) {
+  // Each is woken by its predecessor, once that has the lock: so while the lock is held, only the
+  // first has been woken, and the others still sleep.
   std::vector<int> order;
   std::vector<std::jthread> threads;
   for (int i = 0; i < 5; ++i) {
@@ -165,15 +167,15 @@ TEST_F(condition_test, NotifyAllWakesThoseThatWaitOneAfterTheOther) {
     changed.notify_all();
     EXPECT_EQ(changed.waiting(), 0U) << "all are notified at once";
     eventually([&] { return lock.waiting() == 1; });
-    EXPECT_EQ(lock.waiting(), 1U) << "but they do not rush at the lock";
+    EXPECT_EQ(lock.waiting(), 1U) << "but they do not contend for the lock";
   }
   threads.clear();
   EXPECT_EQ(order.size(), 5U);
 }
 
 TEST_F(condition_test, ANotifyOneAfterANotifyAllIsForALaterWaiter) {
-  // Notified by notify_all, but not yet woken, the first two must not take what is meant for the
-  // third, which joined afterwards.
+  // The first two were notified by notify_all and are not woken yet. They must not take the
+  // notification of the third, which joined afterwards.
   std::atomic<int> first_two{0};
   std::atomic<bool> third{false};
   std::vector<std::jthread> threads;
@@ -197,8 +199,7 @@ TEST_F(condition_test, ANotifyOneAfterANotifyAllIsForALaterWaiter) {
     changed.wait(hold, tickets);
     third = true;
   });
-  // Whoever of the three found the two tickets gone waits; the new ticket and its notification
-  // must get to that one.
+  // One of the three found no ticket and waits; it must get the new ticket and its notification.
   until_waiting(1);
   set(1);
   changed.notify_one();
@@ -225,7 +226,7 @@ TEST_F(condition_test, APredicateThatThrowsLeavesWithTheLockAndPassesItsNotifica
   });
   until_waiting(2);
   set(1);
-  changed.notify_one();  // told to the one that throws
+  changed.notify_one();  // for the waiter whose predicate throws
   throws.join();
   waits.join();
 }
@@ -251,24 +252,26 @@ TEST_F(condition_test, ACoroutinesPredicateMayThrowToo) {
   EXPECT_TRUE(held);
 }
 
-TEST_F(condition_test, ThePredicateHasTheLastWordAtTheDeadline) {
+TEST_F(condition_test, ThePredicateIsCheckedAfterTheDeadline) {
   manual_clock clock;
   std::jthread waits([&] {
     std::unique_lock hold(lock);
-    EXPECT_EQ(
-        changed.wait_within(hold, {deadline::after(1s, clock), {}}, [&] { return value == 1; }),
-        status::ok);
+    EXPECT_EQ(changed.wait(
+                  hold, [&] { return value == 1; }, deadline::after(1s, clock)),
+              status::ok);
   });
   eventually([&] { return clock.pending() == 1; });
-  set(1);  // and nobody is notified
+  set(1);  // without a notification
   clock.advance(1s);
 }
 
-TEST_F(condition_test, ThePredicateHasTheLastWordAtAStop) {
+TEST_F(condition_test, ThePredicateIsCheckedAfterAStop) {
   std::stop_source source;
   std::jthread waits([&] {
     std::unique_lock hold(lock);
-    EXPECT_EQ(changed.wait(hold, source.get_token(), [&] { return value == 1; }), status::ok);
+    EXPECT_EQ(changed.wait(
+                  hold, [&] { return value == 1; }, source.get_token()),
+              status::ok);
   });
   until_waiting(1);
   set(1);
@@ -281,22 +284,22 @@ TEST_F(condition_test, ACoroutineGetsTheLockBackWithoutBlockingAThread) {
   bool owned = false;
   [](manual_sink&, condition_test& test, ending& out, bool& held) -> detached {
     auto hold = *co_await test.lock.async_lock();
-    const auto how = co_await test.changed.async_wait(hold, [&test] { return test.value == 1; });
+    const auto result = co_await test.changed.async_wait(hold, [&test] { return test.value == 1; });
     held = hold.owns_lock();
     hold.unlock();
-    out.set(how);
+    out.set(result);
   }(sink, *this, ended, owned);
   until_waiting(1);
   {
     const std::lock_guard hold(lock);
     value = 1;
     changed.notify_one();
-    EXPECT_EQ(lock.waiting(), 1U) << "it stands in the lock's line";
+    EXPECT_EQ(lock.waiting(), 1U) << "it waits for the lock";
     EXPECT_EQ(sink.pending(), 0U);
   }
   EXPECT_FALSE(lock.try_lock()) << "it was handed the lock";
   EXPECT_EQ(sink.run_all(), 1U);
-  EXPECT_TRUE(ended.is_set() && ended.how());
+  EXPECT_TRUE(ended.is_set() && ended.result());
   EXPECT_TRUE(owned);
   EXPECT_TRUE(lock.try_lock());
   lock.unlock();
@@ -318,7 +321,7 @@ TEST_F(condition_test, ACoroutineWaitsAgainWhileThePredicateIsFalse) {
     set(i);
     changed.notify_all();
   }
-  EXPECT_TRUE(ended.is_set() && ended.how());
+  EXPECT_TRUE(ended.is_set() && ended.result());
   EXPECT_EQ(clock.pending(), 0U);
 }
 
@@ -336,12 +339,12 @@ TEST_F(condition_test, ALimitEndsACoroutinesSecondRoundToo) {
     EXPECT_FALSE(ended.is_set());
     by_stop ? static_cast<void>(source.request_stop()) : clock.advance(1h);
     ASSERT_TRUE(ended.is_set());
-    EXPECT_EQ(ended.how(), by_stop ? status::stopped : status::timed_out);
+    EXPECT_EQ(ended.result(), by_stop ? status::stopped : status::timed_out);
   }
 }
 
-TEST_F(condition_test, ALimitThatComesWhileACoroutineIsAwayIsNotMissed) {
-  // The stop comes when it is notified but has not looked yet, so there is no wait to end.
+TEST_F(condition_test, ALimitBetweenTwoRoundsIsNotMissed) {
+  // The stop is requested when it is notified but has not checked yet, so there is no wait to end.
   manual_sink sink;
   ending ended;
   std::stop_source source;
@@ -355,7 +358,7 @@ TEST_F(condition_test, ALimitThatComesWhileACoroutineIsAwayIsNotMissed) {
   source.request_stop();
   sink.run_all();
   ASSERT_TRUE(ended.is_set());
-  EXPECT_EQ(ended.how(), status::stopped);
+  EXPECT_EQ(ended.result(), status::stopped);
 }
 
 TEST_F(condition_test, AHundredThousandRoundsNeedNoStack) {
@@ -378,8 +381,8 @@ TEST_F(condition_test, AHundredThousandRoundsNeedNoStack) {
   EXPECT_EQ(value, rounds);
 }
 
-// A queue of one condition, used by consumers whose waits time out or are stopped at the very
-// moment they are notified. If a notification were lost, an item would lie there while a consumer
+// A queue of one condition, used by consumers whose waits time out or are stopped at the moment
+// they are notified. If a notification were lost, an item would stay in the queue while a consumer
 // without limits sleeps.
 template <class Lock>
 class condition_stress_test : public ::testing::Test {};
@@ -397,8 +400,8 @@ TYPED_TEST(condition_stress_test, NoNotificationIsLostToALimit) {
   std::vector<std::jthread> threads;
   const auto take = [&](const wait_limits& limits) {
     std::unique_lock hold(lock);
-    const auto ended =
-        not_empty.wait_within(hold, limits, [&] { return !queue.empty() || closed; });
+    const auto ended = not_empty.wait(
+        hold, [&] { return !queue.empty() || closed; }, limits);
     if (!ended) return true;
     if (queue.empty()) return false;
     queue.pop_front();
@@ -422,9 +425,9 @@ TYPED_TEST(condition_stress_test, NoNotificationIsLostToALimit) {
       for (bool more = true; more;) {
         auto hold = *co_await m.async_lock();
         const wait_limits limits{limited ? deadline::after(30us) : deadline::never(), {}};
-        const auto how = co_await ready.async_wait(
+        const auto result = co_await ready.async_wait(
             hold, [&] { return !q.empty() || end; }, limits);
-        if (!how) continue;
+        if (!result) continue;
         more = !q.empty();
         if (!more) continue;
         q.pop_front();
@@ -445,7 +448,7 @@ TYPED_TEST(condition_stress_test, NoNotificationIsLostToALimit) {
     }
     not_empty.notify_one();
     run.did();
-    // Now and then, all must come to rest: every item pushed so far is taken.
+    // At intervals, wait until every item pushed so far is taken.
     if (i % 20 == 0) eventually([&] { return taken == i + 1; }, "no item to be left behind");
   }
   eventually([&] { return taken == items; }, "no item to be left behind");
@@ -471,7 +474,7 @@ TEST_F(condition_DeathTest, WaitingWithoutTheLockIsABrokenContract) {
         std::unique_lock hold(m, std::defer_lock);
         c.wait(hold, [] { return true; });
       },
-      "sluice::condition.*the lock to be held by whoever waits");
+      "sluice::condition.*the lock to be held by the caller");
 }
 
 TEST_F(condition_DeathTest, DestroyingItBeforeAWaitHasReturnedIsABrokenContract) {
@@ -488,7 +491,7 @@ TEST_F(condition_DeathTest, DestroyingItBeforeAWaitHasReturnedIsABrokenContract)
         c->notify_one();  // notified, but it cannot have returned: the lock is held here
         delete c;
       },
-      "sluice::condition.*everybody to have returned from their waits");
+      "sluice::condition.*all waits to have returned at its destruction");
 }
 
 }  // namespace

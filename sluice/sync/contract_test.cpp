@@ -1,4 +1,4 @@
-// What a broken contract of a sync type says: the name of the object, and the place of the call.
+// The message of a broken contract of a sync type names the object and the place of the call.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -25,12 +25,12 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// The whole message of an object that is called "it", for a call in this file.
+// The whole message of an object named "it", for a call in this file.
 std::string message(const std::string& type, const std::string& expected, int line) {
   return "sluice: contract broken on sluice::" + type + " \"it\": expected " + expected +
          ".*\n  called at .*contract_test.cpp:" + std::to_string(line) + " .*\n  checked in ";
 }
-// The same for a call of which only the function is known.
+// The message for a call of which only the function is known.
 std::string message(const std::string& type, const std::string& expected) {
   return "sluice: contract broken on sluice::" + type + " \"it\": expected " + expected +
          ".*\n  called at .*TestBody.*\n  checked in ";
@@ -49,7 +49,7 @@ class lock_contract_DeathTest : public contract_DeathTest {
 using locks = ::testing::Types<mutex, fair_mutex, shared_mutex>;
 TYPED_TEST_SUITE(lock_contract_DeathTest, locks);
 
-TYPED_TEST(lock_contract_DeathTest, ARelockSaysTheNameAndThePlace) {
+TYPED_TEST(lock_contract_DeathTest, ARelockReportsTheNameAndThePlace) {
   TypeParam lock(named("it"));
   lock.lock();
   const auto again = [&](int line) {
@@ -57,11 +57,11 @@ TYPED_TEST(lock_contract_DeathTest, ARelockSaysTheNameAndThePlace) {
   };
   EXPECT_DEATH(lock.lock(), again(__LINE__));
   EXPECT_DEATH((void)lock.try_lock_for(1h), again(__LINE__));
-  EXPECT_DEATH((void)lock.lock_within({deadline::after(1h)}), again(__LINE__));
+  EXPECT_DEATH((void)lock.lock(1h), again(__LINE__));
   lock.unlock();
 }
 
-TYPED_TEST(lock_contract_DeathTest, AnUnlockOfWhatIsNotHeldSaysTheNameAndThePlace) {
+TYPED_TEST(lock_contract_DeathTest, AnUnlockOfAFreeLockReportsTheNameAndThePlace) {
   TypeParam lock(named("it"));
   const auto free = [&](int line) { return message(this->type(), "to be locked", line); };
   EXPECT_DEATH(lock.unlock(), free(__LINE__));
@@ -80,7 +80,7 @@ TYPED_TEST(lock_contract_DeathTest, ALockOfTheStandardLibraryNamesTheFunctionAro
   EXPECT_DEATH(const std::scoped_lock again(lock), expected);
 }
 
-TYPED_TEST(lock_contract_DeathTest, DestructionWhileHeldSaysTheName) {
+TYPED_TEST(lock_contract_DeathTest, DestructionWhileHeldReportsTheName) {
   EXPECT_DEATH(
       {
         TypeParam lock(named("it"));
@@ -114,8 +114,8 @@ TEST_F(contract_DeathTest, OfALatchAndABarrier) {
   EXPECT_DEATH(done.count_down(2), message("latch", "not to be counted down below", __LINE__));
   EXPECT_DEATH(done.arrive_and_wait(2), message("latch", "not to be counted down", __LINE__));
   barrier meeting(2, named("it"));
-  EXPECT_DEATH((void)meeting.arrive(3), message("barrier", "no more arrivals", __LINE__));
-  EXPECT_DEATH((void)meeting.arrive(0), message("barrier", "to be arrived at", __LINE__));
+  EXPECT_DEATH((void)meeting.arrive(3), message("barrier", "at most the expected", __LINE__));
+  EXPECT_DEATH((void)meeting.arrive(0), message("barrier", "at least one arrival", __LINE__));
 }
 
 TEST_F(contract_DeathTest, OfACondition) {
@@ -132,16 +132,16 @@ TEST_F(contract_DeathTest, OfALazyValue) {
   lazy<int>* self = nullptr;
   lazy<int> value([&]() -> int { return self->get(); }, named("it"));
   self = &value;
-  EXPECT_DEATH(value.get(), message("lazy", "its initialiser not to ask", __LINE__ - 2));
+  EXPECT_DEATH(value.get(), message("lazy", "its initialiser not to call get", __LINE__ - 2));
 }
 
-TEST_F(contract_DeathTest, OfAGuardedValueSaysTheNameOfItsLock) {
+TEST_F(contract_DeathTest, OfAGuardedValueReportsTheNameOfItsLock) {
   guarded<int> balance(named("it"), 1);
   const auto held = balance.lock();
   EXPECT_DEATH((void)balance.lock(), message("mutex", "not to be locked again", __LINE__));
 }
 
-TEST_F(contract_DeathTest, OfAnEventSaysTheNameWhenItIsDestroyedTooEarly) {
+TEST_F(contract_DeathTest, OfAnEventReportsTheNameWhenItIsDestroyedTooEarly) {
   EXPECT_DEATH(
       {
         event ready(named("it"));
@@ -152,7 +152,7 @@ TEST_F(contract_DeathTest, OfAnEventSaysTheNameWhenItIsDestroyedTooEarly) {
       message("event", "no waiters"));
 }
 
-TEST_F(contract_DeathTest, OfASpinLockSaysThePlace) {
+TEST_F(contract_DeathTest, OfASpinLockReportsThePlace) {
   const std::string line = std::to_string(__LINE__ + 1);
   EXPECT_DEATH(spin_lock().unlock(), "expected to be locked.*\n.*contract_test.cpp:" + line);
 }

@@ -6,7 +6,7 @@
 namespace sluice {
 
 counter::counter() {
-  // The number of hardware threads is 0 when it is not known.
+  // The number of hardware threads is 0 if it is not known.
   const std::size_t threads = std::max(1U, seam::thread::hardware_concurrency());
   const auto shards = std::min(std::bit_ceil(threads), shards_max);
   mask_ = shards - 1;

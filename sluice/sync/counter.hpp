@@ -1,18 +1,18 @@
 #pragma once
 
-// Counts what many threads do, without the threads fighting over the number.
+// Counts events of many threads without contention on one number.
 //
 // Use it for statistics that are written often and read seldom: requests served, bytes sent. Use
 // `counter::local` in a tight loop: it counts in plain memory that belongs to one thread, and
-// merges what it has once, at its end. Prefer a plain atomic when every add must see the total.
+// merges its count once, at its end. Prefer a plain atomic when every add must see the total.
 //
-// Guarantees: any thread may call anything. `sum` holds every add that happened before the call
-// (by the same thread, or by one the caller has synchronized with, as by joining it), and any of
-// those that run at the same time. So it is exact when no adder runs; and while all adders add
-// positive amounts, it lies between the total at the start and the total at the end of the call.
+// Guarantees: any thread may call anything. `sum` includes every add that happened before the call
+// (by the same thread, or by one the caller has synchronized with, as by joining it), and any
+// subset of the concurrent ones. So it is exact when no adder runs; and while all adders add
+// positive amounts, it is between the total at the start and the total at the end of the call.
 // There is no reset: remember the last sum and subtract, and no add is ever lost between two
-// readers. Past the largest value it wraps around. It orders nothing but itself: to publish data,
-// use a lock, an event or a queue.
+// readers. Past the largest value it wraps around. It orders no other memory: to publish data, use
+// a lock, an event or a queue.
 // A `local` belongs to one thread at a time, and must end before its counter.
 // Cost: an add is one relaxed atomic add to a cache line that few threads share; `sum` reads
 // `shards()` lines. One allocation, at construction: 64 bytes for each hardware thread, rounded
@@ -20,8 +20,8 @@
 //
 //     counter served;
 //     served.increment();                                        // any thread
-//     counter::local mine(served);
-//     for (const auto& line : lines) mine.add(handle(line));     // no atomics in here
+//     counter::local part(served);
+//     for (const auto& line : lines) part.add(handle(line));     // no atomics in here
 //     report(served.sum());
 
 #include <cstddef>
@@ -52,11 +52,11 @@ class counter {
 
   value_type sum() const noexcept;
 
-  // Over how many cache lines the count is spread: a power of two.
+  // The number of cache lines that share the count: a power of two.
   std::size_t shards() const noexcept { return mask_ + 1; }
 
  private:
-  // A line of its own, so that one thread's adds do not take the line from under another's.
+  // One cache line each, so that the adds of two threads do not contend for a line.
   struct alignas(64) shard {
     atomic<value_type> value{0};
   };
@@ -77,10 +77,10 @@ class counter::local {
   void add(value_type n) noexcept { pending_ += static_cast<std::uint64_t>(n); }
   void increment() noexcept { ++pending_; }
 
-  // What was counted here and is not in the counter yet.
+  // The count that is not merged into the counter yet.
   value_type pending() const noexcept { return static_cast<value_type>(pending_); }
 
-  // Merges now; counting may go on.
+  // Merges now; counting may continue.
   void flush() noexcept {
     if (pending_ == 0) return;
     into_.add(pending());

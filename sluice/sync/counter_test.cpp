@@ -45,36 +45,36 @@ TEST(Counter, WrapsAroundPastTheLargestValue) {
   c.add(std::numeric_limits<counter::value_type>::max());
   c.add(1);
   EXPECT_EQ(c.sum(), std::numeric_limits<counter::value_type>::min());
-  counter::local mine(c);
-  mine.add(std::numeric_limits<counter::value_type>::max());
-  mine.increment();
-  mine.flush();
+  counter::local part(c);
+  part.add(std::numeric_limits<counter::value_type>::max());
+  part.increment();
+  part.flush();
   EXPECT_EQ(c.sum(), 0);
 }
 
 TEST(Counter, LocalCountsAsideAndMergesAtItsEnd) {
   counter c;
   {
-    counter::local mine(c);
-    mine.increment();
-    mine.add(9);
-    EXPECT_EQ(mine.pending(), 10);
+    counter::local part(c);
+    part.increment();
+    part.add(9);
+    EXPECT_EQ(part.pending(), 10);
     EXPECT_EQ(c.sum(), 0);
   }
   EXPECT_EQ(c.sum(), 10);
 }
 
-TEST(Counter, LocalCanBeFlushedAndGoesOn) {
+TEST(Counter, LocalCountsAfterAFlush) {
   counter c;
-  counter::local mine(c);
-  mine.add(5);
-  mine.flush();
+  counter::local part(c);
+  part.add(5);
+  part.flush();
   EXPECT_EQ(c.sum(), 5);
-  EXPECT_EQ(mine.pending(), 0);
-  mine.flush();
+  EXPECT_EQ(part.pending(), 0);
+  part.flush();
   EXPECT_EQ(c.sum(), 5);
-  mine.add(-2);
-  mine.flush();
+  part.add(-2);
+  part.flush();
   EXPECT_EQ(c.sum(), 3);
 }
 
@@ -89,11 +89,11 @@ TEST(CounterStress, NoAddIsLostWhenMoreThreadsThanShardsCount) {
     for (int i = 0; i < threads; ++i) {
       crew.emplace_back([&, i] {
         sluice::random random(seed + static_cast<std::uint64_t>(i));
-        std::int64_t mine = 0;
+        std::int64_t own_sum = 0;
         counter::local aside(c);
         for (int n = 0; n < adds; ++n) {
           const auto amount = static_cast<std::int64_t>(random.below(2001)) - 1000;
-          mine += amount;
+          own_sum += amount;
           if (n % 2 == 0) {
             c.add(amount);
           } else {
@@ -101,7 +101,7 @@ TEST(CounterStress, NoAddIsLostWhenMoreThreadsThanShardsCount) {
           }
           if (random.below(1000) == 0) aside.flush();
         }
-        expected += mine;
+        expected += own_sum;
       });
     }
   }
@@ -110,7 +110,7 @@ TEST(CounterStress, NoAddIsLostWhenMoreThreadsThanShardsCount) {
               static_cast<unsigned long long>(seed));
 }
 
-TEST(CounterStress, SumLiesBetweenTheTotalsAtItsStartAndAtItsEnd) {
+TEST(CounterStress, SumIsBetweenTheTotalsAtItsStartAndAtItsEnd) {
   constexpr int threads = 3;
   constexpr int adds = 100'000;
   counter c;

@@ -4,7 +4,7 @@ namespace sluice {
 
 void event::set() {
   open_gate([this] {
-    // Also when it is set already: what this caller did before must be seen by who comes next.
+    // Also if it is set already: later waiters must see what this caller did before.
     set_.store(1, release);
     return true;
   });

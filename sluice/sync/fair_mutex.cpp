@@ -5,11 +5,11 @@
 namespace sluice {
 
 fair_mutex::~fair_mutex() {
-  // An unlock that has already let the last owner in may still be about to release the guard.
+  // An unlock that has handed the lock to the last owner may still be about to release the guard.
   const std::lock_guard hold(guard_);
   check_object(word_.load(relaxed) == 0, this, type_name,
                "neither owner nor waiters at its destruction");
-  watch::gone(this);
+  wait_report::destroyed(this);
 }
 
 std::size_t fair_mutex::waiting() const noexcept {
@@ -30,17 +30,17 @@ void fair_mutex::unlock_slowly(std::uint32_t seen, call_site at) noexcept {
                "to be unlocked by the thread that locked it", at);
   wake_batch wakes;
   const std::lock_guard hold(guard_);
-  // Nobody but the owner and the holder of guard_ changes a word that has an owner.
+  // Only the owner and the holder of guard_ change a word that has an owner.
   auto* const next = claim_front<lock_op::node>(waiters_);
   if (next == nullptr) {
     word_.store(0, release);
     return;
   }
   word_.store(next->owner | (waiters_.empty() ? 0 : has_waiters), release);
-  wakes.add(*next->who);
+  wakes.add(*next->waiting);
 }
 
-enlisted fair_mutex::lock_op::enlist(waiter& who) noexcept {
+enlisted fair_mutex::lock_op::enlist(waiter& waiting) noexcept {
   const std::lock_guard hold(mutex_.guard_);
   for (auto seen = mutex_.word_.load(relaxed);;) {
     if (seen == 0) {
@@ -56,7 +56,7 @@ enlisted fair_mutex::lock_op::enlist(waiter& who) noexcept {
       break;
     }
   }
-  const auto joined = join(mutex_.waiters_, node_, who);
+  const auto joined = link_waiter(mutex_.waiters_, node_, waiting);
   if (joined == enlisted::ended && mutex_.waiters_.empty()) {
     mutex_.word_.fetch_and(~has_waiters, relaxed);
   }
@@ -66,7 +66,7 @@ enlisted fair_mutex::lock_op::enlist(waiter& who) noexcept {
 void fair_mutex::lock_op::retract() noexcept {
   const std::lock_guard hold(mutex_.guard_);
   if (node_.linked()) node_.unlink();
-  // The lock still has an owner when somebody is in the list, so nobody needs to be served.
+  // The lock has an owner while the list is not empty, so no waiter needs to be served here.
   if (mutex_.waiters_.empty()) mutex_.word_.fetch_and(~has_waiters, relaxed);
 }
 

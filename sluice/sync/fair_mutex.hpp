@@ -1,20 +1,20 @@
 #pragma once
 
-// Mutual exclusion in order of arrival: nobody overtakes, so nobody starves and the longest wait
-// is bounded by the number of those in front.
+// Mutual exclusion in order of arrival: no waiter is overtaken, so none starves, and the longest
+// wait is bounded by the number of earlier waiters.
 //
-// Use it when the spread of waiting times matters more than throughput. Prefer `mutex`, which
-// lets a running thread go before a sleeping one and is therefore much faster under contention:
-// here every contended unlock has to wake the next in line, and the lock stands still until that
-// one runs.
+// Use it when the spread of waiting times matters more than throughput. Prefer `mutex`, where a
+// running thread may overtake a sleeping one and which is therefore much faster under contention:
+// here every contended unlock has to wake the next waiter, and the lock is idle until that waiter
+// runs.
 //
-// Guarantees: unlock synchronizes with the next lock. It hands the lock itself to whoever has
-// waited longest, thread or coroutine; neither lock nor try_lock gets in between. It knows its
-// owner: locking it again, unlocking what another thread holds, or destroying it while held or
-// waited for is a broken contract and ends the program with the reason. A hold taken by
+// Guarantees: unlock synchronizes with the next lock. It hands the lock itself to the party that
+// has waited longest, thread or coroutine; neither lock nor try_lock can overtake it. The mutex
+// records its owner: locking it again, unlocking it from another thread, or destroying it while it
+// is held or waited for is a broken contract and ends the program with the reason. A hold taken by
 // `async_lock` belongs to the coroutine and may be released on any thread.
-// Cancel safety: a wait that timed out or was stopped does not hold the lock, and left its place
-// in line; those behind it move up.
+// Cancel safety: a wait that timed out or was stopped does not hold the lock and has left the list;
+// later waiters move up.
 // Cost: 32 bytes; uncontended one compare-and-swap each way (./bench sync). No allocation.
 //
 //     sluice::fair_mutex turn;
@@ -27,55 +27,55 @@
 
 #include "sluice/base/atomic.hpp"
 #include "sluice/base/seam.hpp"
-#include "sluice/sync/lock_calls.hpp"
+#include "sluice/sync/detail/lock_calls.hpp"
 #include "sluice/sync/named.hpp"
 #include "sluice/sync/spin_lock.hpp"
 #include "sluice/sync/wait.hpp"
 
 namespace sluice {
 
-class fair_mutex : public lock_calls<fair_mutex> {
+class fair_mutex : public detail::lock_calls<fair_mutex> {
  public:
   class lock_op;
   static constexpr const char* type_name = "sluice::fair_mutex";
 
   fair_mutex() = default;
-  explicit fair_mutex(named as) { watch::set_name(this, as.name()); }
+  explicit fair_mutex(named as) { wait_report::set_name(this, as.name()); }
   fair_mutex(const fair_mutex&) = delete;
   fair_mutex& operator=(const fair_mutex&) = delete;
   ~fair_mutex();
 
   void lock(call_site at = {}) {
     if (!take_free(seam::thread_number())) lock_slowly(at);
-    if (watch::is_on()) [[unlikely]] tell_taken(at);
+    if (wait_report::is_on()) [[unlikely]] report_taken(at);
   }
   using lock_calls::lock;
 
   bool try_lock(call_site at = {}) noexcept {
     const bool taken = take_free(seam::thread_number());
-    if (taken && watch::is_on()) [[unlikely]] tell_taken(at, by_try::yes);
+    if (taken && wait_report::is_on()) [[unlikely]] report_taken(at, by_try::yes);
     return taken;
   }
 
   void unlock(call_site at = {}) noexcept {
-    watch::gave(this);
-    auto mine = seam::thread_number();
-    // release: pairs with the acquire of whoever takes it next.
-    if (!word_.compare_exchange_strong(mine, 0, release, relaxed)) unlock_slowly(mine, at);
+    wait_report::gave(this);
+    auto owner = seam::thread_number();
+    // release: pairs with the acquire of the next owner.
+    if (!word_.compare_exchange_strong(owner, 0, release, relaxed)) unlock_slowly(owner, at);
   }
 
-  // True when the calling thread holds it (never for a coroutine's hold).
+  // Returns true if the calling thread holds the lock (never for a coroutine's hold).
   bool held_by_me() const noexcept {
     return (word_.load(relaxed) & owner_mask) == seam::thread_number();
   }
 
-  // How many stand in line right now.
+  // The number of waiters in the list.
   std::size_t waiting() const noexcept;
 
  private:
-  // word_: 0 free, and then nobody waits, because an owner who leaves hands over directly;
-  // else bits 0..23 the owner's thread number, or owner_mask when a coroutine holds it;
-  // bit 31 set while the list is not empty, so that unlock looks there.
+  // word_: 0 if free, and then the list is empty, because unlock hands over directly;
+  // else bits 0..23 the owner's thread number, or owner_mask if a coroutine holds it;
+  // bit 31 set while the list is not empty, so that unlock checks the list.
   static constexpr std::uint32_t owner_mask = 0x00ff'ffff;
   static constexpr std::uint32_t coroutine = owner_mask;
   static constexpr std::uint32_t has_waiters = 0x8000'0000;
@@ -93,7 +93,7 @@ class fair_mutex : public lock_calls<fair_mutex> {
   wait_list waiters_;  // protected by guard_
 };
 
-class fair_mutex::lock_op : public lock_op_base {
+class fair_mutex::lock_op : public detail::lock_op_base {
  public:
   enum owner_kind : std::uint8_t { by_thread, by_coroutine };
 
@@ -105,11 +105,11 @@ class fair_mutex::lock_op : public lock_op_base {
   }
 
   bool ready() const noexcept { return mutex_.word_.load(relaxed) == 0; }
-  bool spins_linked() const noexcept { return true; }  // only those in line are handed the lock
+  bool spins_linked() const noexcept { return true; }  // only linked waiters are handed the lock
   bool attempt() noexcept { return mutex_.take_free(node_.owner); }
-  enlisted enlist(waiter& who) noexcept;
-  watch::subject about() const noexcept {
-    return {&mutex_, type_name, "lock", watch::served_by::holders};
+  enlisted enlist(waiter& waiting) noexcept;
+  wait_report::subject wait_subject() const noexcept {
+    return {&mutex_, type_name, "lock", wait_report::served_by::holders};
   }
   bool woken() const noexcept { return true; }  // always handed the lock
   void retract() noexcept;

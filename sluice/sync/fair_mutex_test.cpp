@@ -18,7 +18,7 @@ INSTANTIATE_TYPED_TEST_SUITE_P(fair_mutex, lock_suite, fair_mutex);
 INSTANTIATE_TYPED_TEST_SUITE_P(fair_mutex, lock_suite_DeathTest, fair_mutex);
 INSTANTIATE_TYPED_TEST_SUITE_P(fair_mutex, waiting_suite, lock_gate<fair_mutex>);
 
-// A held lock, and a line in front of it in a known order.
+// A held lock, and waiters in a known order.
 class fair_mutex_test : public ::testing::Test {
  protected:
   fair_mutex_test() { lock.lock(); }
@@ -29,7 +29,7 @@ class fair_mutex_test : public ::testing::Test {
   void thread_joins(int number, wait_limits limits = {}) {
     const auto before = lock.waiting();
     threads.emplace_back([this, number, limits] {
-      if (!lock.lock_within(limits)) return;
+      if (!lock.lock(limits)) return;
       order.push_back(number);
       lock.unlock();
     });
@@ -53,7 +53,7 @@ TEST_F(fair_mutex_test, ServesInOrderOfArrival) {
   EXPECT_EQ(order, (std::vector{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}));
 }
 
-TEST_F(fair_mutex_test, ServesThreadsAndCoroutinesInOneLine) {
+TEST_F(fair_mutex_test, ServesThreadsAndCoroutinesInOneOrder) {
   thread_joins(1);
   coroutine_joins(*this, 2);
   thread_joins(3);
@@ -64,17 +64,17 @@ TEST_F(fair_mutex_test, ServesThreadsAndCoroutinesInOneLine) {
   EXPECT_EQ(order, (std::vector{1, 2, 3, 4}));
 }
 
-TEST_F(fair_mutex_test, NobodyOvertakesThoseInLine) {
+TEST_F(fair_mutex_test, NoCallerOvertakesTheWaiters) {
   thread_joins(1);
   lock.unlock();
-  // The lock belongs to the first in line from the unlock on, even before that thread runs.
+  // The lock belongs to the first waiter from the unlock on, even before that thread runs.
   while (!lock.try_lock()) {
   }
   EXPECT_EQ(order, (std::vector{1}));
   lock.unlock();
 }
 
-TEST_F(fair_mutex_test, OneThatGivesUpLeavesTheLineToThoseBehind) {
+TEST_F(fair_mutex_test, AWaiterThatGivesUpLeavesTheListToTheOthers) {
   std::stop_source source;
   thread_joins(1, {{}, source.get_token()});
   thread_joins(2);
@@ -86,14 +86,14 @@ TEST_F(fair_mutex_test, OneThatGivesUpLeavesTheLineToThoseBehind) {
   EXPECT_EQ(order, (std::vector{2, 3}));
 }
 
-TEST_F(fair_mutex_test, NobodyStarvesBesideAGreedyThread) {
+TEST_F(fair_mutex_test, NoThreadStarvesBesideAGreedyThread) {
   std::jthread greedy([this](const std::stop_token& stop) {
     while (!stop.stop_requested()) {
       const std::lock_guard hold(lock);
     }
   });
   in_line(1);
-  // It goes round and round, but every time it gives way to the one that waits.
+  // It locks again at once, but every time the waiter is served first.
   for (int i = 0; i < 200; ++i) {
     lock.unlock();
     lock.lock();

@@ -1,22 +1,22 @@
 #pragma once
 
-// A value that cannot be touched without its lock: rules out the forgotten lock, the
+// A value that is accessible only under its lock: rules out the forgotten lock, the
 // read-modify-write in two steps and the check-then-act.
 //
 // Use it for every mutable value that several threads share. Lock = `mutex` fits most;
-// `shared_mutex` gives many readers at a time, `fair_mutex` turns in order, `spin_lock` the
-// shortest sections. std's locks work too, with the forms that they have. Prefer `snapshot<T>`
-// when readers must never wait, and `counter` for mere counting.
+// `shared_mutex` admits many readers at a time, `fair_mutex` serves in order, `spin_lock` is for
+// the shortest sections. std's locks work too, with the forms that they have. Prefer `snapshot<T>`
+// when readers must never wait, and `counter` for plain counting.
 //
-// Guarantees: those of the lock. A whole step goes into `with`, or into the life of an access.
-// An access is false when the lock was not taken, and then knows why: `timed_out`, `stopped`, or
-// `empty` from a try. It cannot be copied, nor taken from a temporary; a reference cannot be
-// returned out of `with`. Through a const guarded, and by `read`, the value is constant.
+// Guarantees: the lock's own. A whole step goes into `with`, or into the lifetime of an access.
+// An access is false when the lock was not taken; its status is then `timed_out`, `stopped`, or
+// `empty` after a try. It cannot be copied, nor taken from a temporary; `with` cannot return a
+// reference. Through a const guarded, and by `read`, the value is constant.
 // `when` and `lock_when` wait, with the lock released, until a predicate on the value holds: every
-// release of a non-const access asks those who wait again. (Not with a spin_lock, under which
-// nobody should sleep.) The predicate must depend on nothing but the value.
+// release of a non-const access makes the waiters check again. (Not with a spin_lock, under which
+// no thread should sleep.) The predicate must depend only on the value.
 // Cancel safety: as the lock's; a `lock_when` that failed does not hold the lock.
-// Cost: the lock, the value, and about 56 bytes for those who wait in `when`; no allocation.
+// Cost: the lock, the value, and about 56 bytes for the waiters of `when`; no allocation.
 //
 //     guarded<std::map<id, job>> jobs;
 //     jobs.with([&](auto& map) { map.erase(done); });
@@ -56,13 +56,13 @@ inline constexpr bool is_guarded<guarded<T, Lock>> = true;
 template <class T, class Lock>
 inline constexpr bool is_guarded<const guarded<T, Lock>> = true;
 
-// std's locks say bool, ours a status.
+// Converts the result of a lock call: std's locks return bool, the library's a status.
 inline status lock_status(bool taken, status otherwise) noexcept {
   return taken ? status(status::ok) : otherwise;
 }
 inline status lock_status(status ended, status) noexcept { return ended; }
 
-// Calls a user's function with the value; what comes back must not lead around the lock.
+// Calls a user's function with the value. Its result must not give access to the value.
 template <class F, class T>
 auto call_guarded(F&& f, T& value) {
   using result = std::invoke_result_t<F, T&>;
@@ -93,7 +93,7 @@ class guarded {
   template <class... Args>
     requires(sizeof...(Args) > 0 && std::constructible_from<T, Args...>)
   explicit guarded(std::in_place_t, Args&&... args) : value_(std::forward<Args>(args)...) {}
-  // With a name for its lock, and for the waits for a change.
+  // Names the lock and the condition of `when`.
   template <class... Args>
     requires std::constructible_from<T, Args...>
   explicit guarded(named as, Args&&... args)
@@ -102,8 +102,8 @@ class guarded {
   guarded(const guarded&) = delete;
   guarded& operator=(const guarded&) = delete;
 
-  // One whole step under the lock; gives what `f(T&)` gives. (Not constrained: to ask whether a
-  // generic lambda takes a const T would be to compile its body with one.)
+  // Calls `f(T&)` under the lock and returns its result. (Not constrained: checking whether a
+  // generic lambda takes a const T would compile its body with one.)
   template <class F>
   auto with(F&& f, call_site at = {}) & {
     const auto held = lock(at);
@@ -115,42 +115,41 @@ class guarded {
     return detail::call_guarded(std::forward<F>(f), *held);
   }
 
+  // Blocks until the lock is held.
   access lock(call_site at = {}) & { return wrap(held(at)); }
   const_access lock(call_site at = {}) const& { return wrap(held(at)); }
+  // Never waits: the access is empty if the lock is not free.
   access try_lock() & { return take<access>(*this, lock_.try_lock(), status::empty); }
   const_access try_lock() const& {
     return take<const_access>(*this, lock_.try_lock(), status::empty);
   }
 
-  access lock(std::stop_token stop) &
-    requires requires(Lock& l, std::stop_token s) { l.lock(s); }
+  // Blocks until the lock is held, within the limits. The access is empty if its status is
+  // timed_out or stopped.
+  access lock(const wait_limits& limits) &
+    requires requires(Lock& l) { l.lock(limits); }
   {
-    return take<access>(*this, lock_.lock(std::move(stop)), status::stopped);
+    return take<access>(*this, lock_.lock(limits), status::timed_out);
   }
-  // `limit...` is optionally a stop_token.
-  template <class Rep, class Period, class... Limit>
-  access try_lock_for(std::chrono::duration<Rep, Period> wait, Limit... limit) &
-    requires requires(Lock& l) { l.try_lock_for(wait, limit...); }
+  const_access lock(const wait_limits& limits) const&
+    requires requires(Lock& l) { l.lock(limits); }
   {
-    return take<access>(*this, lock_.try_lock_for(wait, limit...), status::timed_out);
+    return take<const_access>(*this, lock_.lock(limits), status::timed_out);
   }
-  template <class Clock, class Duration, class... Limit>
-  access try_lock_until(std::chrono::time_point<Clock, Duration> when, Limit... limit) &
-    requires requires(Lock& l) { l.try_lock_until(when, limit...); }
+  // As std's timed locks.
+  template <class Rep, class Period>
+  access try_lock_for(std::chrono::duration<Rep, Period> wait) &
+    requires requires(Lock& l) { l.try_lock_for(wait); }
   {
-    return take<access>(*this, lock_.try_lock_until(when, limit...), status::timed_out);
+    return take<access>(*this, lock_.try_lock_for(wait), status::timed_out);
   }
-  access lock_within(const wait_limits& limits) &
-    requires requires(Lock& l) { l.lock_within(limits); }
+  template <class Clock, class Duration>
+  access try_lock_until(std::chrono::time_point<Clock, Duration> when) &
+    requires requires(Lock& l) { l.try_lock_until(when); }
   {
-    return take<access>(*this, lock_.lock_within(limits), status::timed_out);
+    return take<access>(*this, lock_.try_lock_until(when), status::timed_out);
   }
-  const_access lock_within(const wait_limits& limits) const&
-    requires requires(Lock& l) { l.lock_within(limits); }
-  {
-    return take<const_access>(*this, lock_.lock_within(limits), status::timed_out);
-  }
-  // co_await gives an access.
+  // co_await returns an access.
   auto async_lock(wait_limits limits = {}) &
     requires requires(Lock& l) { l.async_lock(limits); }
   {
@@ -158,7 +157,8 @@ class guarded {
     return detail::access_await<access, guarded, decltype(start())>(*this, start);
   }
 
-  // Waits until `holds(const T&)`, then does `f(T&)` in the same step; gives what `f` gives.
+  // Blocks until `holds(const T&)` is true, then calls `f(T&)` in the same step and returns its
+  // result.
   template <std::predicate<const T&> Predicate, std::invocable<T&> F>
   auto when(Predicate holds, F&& f, call_site at = {}) &
     requires waits
@@ -166,40 +166,22 @@ class guarded {
     const auto held = lock_when(std::move(holds), at);
     return detail::call_guarded(std::forward<F>(f), *held);
   }
+  // Blocks until `holds(const T&)` is true. Returns an access that holds the lock.
   template <std::predicate<const T&> Predicate>
   access lock_when(Predicate holds, call_site at = {}) &
     requires waits
   {
     return access::when(lock(at), at, std::move(holds));
   }
+  // Within the limits. The access is empty if its status is timed_out or stopped.
   template <std::predicate<const T&> Predicate>
-  access lock_when(Predicate holds, std::stop_token stop) &
-    requires waits
+  access lock_when(Predicate holds, const wait_limits& limits) &
+    requires waits && requires(Lock& l) { l.lock(limits); }
   {
-    return lock_when_within({{}, std::move(stop)}, std::move(holds));
-  }
-  template <class Rep, class Period, std::predicate<const T&> Predicate>
-  access try_lock_when_for(std::chrono::duration<Rep, Period> wait, Predicate holds,
-                           std::stop_token stop = {}) &
-    requires waits
-  {
-    return lock_when_within({deadline::after(wait), std::move(stop)}, std::move(holds));
-  }
-  template <class Clock, class Duration, std::predicate<const T&> Predicate>
-  access try_lock_when_until(std::chrono::time_point<Clock, Duration> when, Predicate holds,
-                             std::stop_token stop = {}) &
-    requires waits
-  {
-    return lock_when_within({deadline::at(when), std::move(stop)}, std::move(holds));
-  }
-  template <std::predicate<const T&> Predicate>
-  access lock_when_within(const wait_limits& limits, Predicate holds) &
-    requires waits && requires(Lock& l) { l.lock_within(limits); }
-  {
-    return access::when(lock_within(limits), limits, std::move(holds));
+    return access::when(lock(limits), limits, std::move(holds));
   }
 
-  // Together with other readers, when the lock can be shared.
+  // The read calls share the lock with other readers.
   template <std::invocable<const T&> F>
   auto with_read(F&& f, call_site at = {}) const&
     requires requires(Lock& l) { l.lock_shared(); }
@@ -210,7 +192,7 @@ class guarded {
   read_access read(call_site at = {}) const&
     requires requires(Lock& l) { l.lock_shared(); }
   {
-    if constexpr (requires { lock_.lock_shared(at); }) {
+    if constexpr (requires { { lock_.lock_shared(at) } -> std::same_as<void>; }) {
       lock_.lock_shared(at);
       return wrap(std::shared_lock<Lock>(lock_, std::adopt_lock));
     } else {
@@ -222,30 +204,26 @@ class guarded {
   {
     return take<read_access>(*this, lock_.try_lock_shared(), status::empty);
   }
-  read_access read(std::stop_token stop) const&
-    requires requires(Lock& l, std::stop_token s) { l.lock_shared(s); }
+  // Within the limits. The access is empty if its status is timed_out or stopped.
+  read_access read(const wait_limits& limits) const&
+    requires requires(Lock& l) { l.lock_shared(limits); }
   {
-    return take<read_access>(*this, lock_.lock_shared(std::move(stop)), status::stopped);
+    return take<read_access>(*this, lock_.lock_shared(limits), status::timed_out);
   }
-  template <class Rep, class Period, class... Limit>
-  read_access try_read_for(std::chrono::duration<Rep, Period> wait, Limit... limit) const&
-    requires requires(Lock& l) { l.try_lock_shared_for(wait, limit...); }
+  // As std's shared timed locks.
+  template <class Rep, class Period>
+  read_access try_read_for(std::chrono::duration<Rep, Period> wait) const&
+    requires requires(Lock& l) { l.try_lock_shared_for(wait); }
   {
-    return take<read_access>(*this, lock_.try_lock_shared_for(wait, limit...), status::timed_out);
+    return take<read_access>(*this, lock_.try_lock_shared_for(wait), status::timed_out);
   }
-  template <class Clock, class Duration, class... Limit>
-  read_access try_read_until(std::chrono::time_point<Clock, Duration> when, Limit... limit) const&
-    requires requires(Lock& l) { l.try_lock_shared_until(when, limit...); }
+  template <class Clock, class Duration>
+  read_access try_read_until(std::chrono::time_point<Clock, Duration> when) const&
+    requires requires(Lock& l) { l.try_lock_shared_until(when); }
   {
-    return take<read_access>(*this, lock_.try_lock_shared_until(when, limit...),
-                             status::timed_out);
+    return take<read_access>(*this, lock_.try_lock_shared_until(when), status::timed_out);
   }
-  read_access read_within(const wait_limits& limits) const&
-    requires requires(Lock& l) { l.lock_shared_within(limits); }
-  {
-    return take<read_access>(*this, lock_.lock_shared_within(limits), status::timed_out);
-  }
-  // co_await gives a read_access.
+  // co_await returns a read_access.
   auto async_read(wait_limits limits = {}) const&
     requires requires(Lock& l) { l.async_lock_shared(limits); }
   {
@@ -256,17 +234,15 @@ class guarded {
   // An access would outlive the temporary it belongs to.
   void lock(auto&&...) const&& = delete;
   void try_lock(auto&&...) const&& = delete;
-  void lock_within(auto&&...) const&& = delete;
   void with(auto&&) const&& = delete;
   void with_read(auto&&) const&& = delete;
   void read(auto&&...) const&& = delete;
   void try_read(auto&&...) const&& = delete;
   void try_read_for(auto&&...) const&& = delete;
   void try_read_until(auto&&...) const&& = delete;
-  void read_within(auto&&...) const&& = delete;
   void async_read(auto&&...) const&& = delete;
 
-  // How many wait: for the lock, and for the value to change.
+  // The number of waiters for the lock, and for the value to change.
   std::size_t waiting() const noexcept
     requires requires(const Lock& l) { l.waiting(); }
   {
@@ -285,7 +261,7 @@ class guarded {
   friend class detail::access_await;
 
   std::unique_lock<Lock> held(const call_site& at) const {
-    if constexpr (requires { lock_.lock(at); }) {
+    if constexpr (requires { { lock_.lock(at) } -> std::same_as<void>; }) {
       lock_.lock(at);
       return std::unique_lock<Lock>(lock_, std::adopt_lock);
     } else {
@@ -302,7 +278,7 @@ class guarded {
     return read_access(std::move(hold), value_, no_signal_);
   }
 
-  // An access to what has just been locked, or to nothing.
+  // Returns an access to the value if the lock was taken, else an empty one.
   template <class Access, class Self, class Result>
   static Access take(Self& self, Result taken, status otherwise) noexcept {
     const auto ended = detail::lock_status(taken, otherwise);

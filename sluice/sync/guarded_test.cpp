@@ -37,7 +37,7 @@ using sluice::testing::detached;
 using sluice::testing::eventually;
 using sluice::testing::manual_sink;
 
-// What must not compile.
+// Calls that must not compile.
 using box = guarded<int>;
 static_assert(!std::is_copy_constructible_v<box> && !std::is_move_constructible_v<box>);
 static_assert(!std::is_copy_constructible_v<box::access>);
@@ -73,7 +73,7 @@ using every_lock =
                      std::mutex, std::timed_mutex, std::shared_mutex>;
 TYPED_TEST_SUITE(GuardedByAnyLock, every_lock);
 
-TYPED_TEST(GuardedByAnyLock, WithRunsAWholeStepAndGivesItsResult) {
+TYPED_TEST(GuardedByAnyLock, WithRunsAWholeStepAndReturnsItsResult) {
   guarded<std::vector<int>, TypeParam> list({1, 2, 3});
   EXPECT_EQ(list.with([](auto& values) {
     values.push_back(4);
@@ -84,7 +84,7 @@ TYPED_TEST(GuardedByAnyLock, WithRunsAWholeStepAndGivesItsResult) {
   EXPECT_TRUE(std::as_const(list).with([](const auto& values) { return values.empty(); }));
 }
 
-TYPED_TEST(GuardedByAnyLock, AnAccessHoldsTheLockForItsLife) {
+TYPED_TEST(GuardedByAnyLock, AnAccessHoldsTheLockWhileItLives) {
   guarded<std::string, TypeParam> name("a");
   {
     auto held = name.lock();
@@ -154,7 +154,7 @@ TEST(Guarded, IsBuiltByDefaultFromAValueOrInPlace) {
   EXPECT_EQ(unmovable.lock()->load(), 4);
 }
 
-// A thread that holds the lock of a guarded until it is told to let go, or ends.
+// A thread that holds the lock of a guarded until it is asked to release it, or ends.
 template <class G>
 class holder {
  public:
@@ -162,19 +162,19 @@ class holder {
       : thread_([this, &g] {
           const auto held = g.lock();
           holds_ = true;
-          eventually([&] { return let_go_.load(); });
+          eventually([&] { return released_.load(); });
         }) {
     eventually([&] { return holds_.load(); });
   }
-  ~holder() { let_go_ = true; }
-  void let_go() {
-    let_go_ = true;
+  ~holder() { released_ = true; }
+  void release() {
+    released_ = true;
     thread_.join();
   }
 
  private:
   std::atomic<bool> holds_{false};
-  std::atomic<bool> let_go_{false};
+  std::atomic<bool> released_{false};
   std::jthread thread_;
 };
 
@@ -183,7 +183,7 @@ class GuardedByALimitedLock : public ::testing::Test {};
 using limited_locks = ::testing::Types<sluice::mutex, sluice::fair_mutex, sluice::shared_mutex>;
 TYPED_TEST_SUITE(GuardedByALimitedLock, limited_locks);
 
-TYPED_TEST(GuardedByALimitedLock, EveryLimitSaysWhyItEnded) {
+TYPED_TEST(GuardedByALimitedLock, EveryLimitReturnsItsStatus) {
   guarded<int, TypeParam> number(1);
   holder other(number);
   EXPECT_EQ(number.try_lock().status(), status::empty);
@@ -192,17 +192,17 @@ TYPED_TEST(GuardedByALimitedLock, EveryLimitSaysWhyItEnded) {
   EXPECT_EQ(number.try_lock_until(std::chrono::steady_clock::now()).status(), status::timed_out);
   EXPECT_EQ(number.try_lock_until(std::chrono::system_clock::now()).status(), status::timed_out);
   std::stop_source stop;
-  EXPECT_EQ(number.try_lock_for(1ms, stop.get_token()).status(), status::timed_out);
-  EXPECT_EQ(std::as_const(number).lock_within({deadline::after(0s)}).status(),
+  EXPECT_EQ(number.lock({1ms, stop.get_token()}).status(), status::timed_out);
+  EXPECT_EQ(std::as_const(number).lock(0s).status(),
             status::timed_out);
   std::jthread stopper([&] {
     eventually([&] { return number.waiting() == 1; });
     stop.request_stop();
   });
   EXPECT_EQ(number.lock(stop.get_token()).status(), status::stopped);
-  EXPECT_EQ(number.try_lock_for(1h, stop.get_token()).status(), status::stopped);
-  EXPECT_EQ(number.lock_within({deadline::after(1h), stop.get_token()}).status(), status::stopped);
-  other.let_go();
+  EXPECT_EQ(number.lock({1h, stop.get_token()}).status(), status::stopped);
+  EXPECT_EQ(number.lock({1h, stop.get_token()}).status(), status::stopped);
+  other.release();
   EXPECT_EQ(number.lock(stop.get_token()).status(), status::stopped)
       << "stop wins over a free lock";
   EXPECT_TRUE(number.try_lock_for(-1h)) << "a passed deadline still allows one try";
@@ -219,12 +219,12 @@ TYPED_TEST(GuardedByALimitedLock, ACoroutineIsHandedTheAccess) {
     seen = ++*held;
   };
   {
-    auto mine = number.lock();
+    auto hold = number.lock();
     work(sink);
     EXPECT_EQ(number.waiting(), 1U);
-    *mine = 10;
+    *hold = 10;
   }
-  EXPECT_EQ(seen, 0) << "it resumes where its sink says";
+  EXPECT_EQ(seen, 0) << "it resumes on its sink";
   EXPECT_FALSE(number.try_lock()) << "it was handed the lock";
   std::jthread([&] { sink.run_all(); }).join();  // released on another thread than it began
   EXPECT_EQ(seen, 11);
@@ -242,7 +242,7 @@ TYPED_TEST(GuardedByALimitedLock, ACoroutineThatTimedOutOrWasStoppedHoldsNothing
     ended.push_back(held.status());
   };
   {
-    const auto mine = number.lock();
+    const auto hold = number.lock();
     work({deadline::after(1s, clock)});
     work({stop.get_token()});
     EXPECT_EQ(number.waiting(), 2U);
@@ -262,9 +262,9 @@ TYPED_TEST_SUITE(GuardedByASharedLock, shared_locks);
 
 TYPED_TEST(GuardedByASharedLock, ReadersShareAndSeeTheValueConstant) {
   guarded<std::string, TypeParam> name("a");
-  const auto mine = name.read();
-  static_assert(std::is_same_v<decltype(*mine), const std::string&>);
-  EXPECT_EQ(*mine, "a");
+  const auto hold = name.read();
+  static_assert(std::is_same_v<decltype(*hold), const std::string&>);
+  EXPECT_EQ(*hold, "a");
   std::jthread([&] {
     EXPECT_EQ(name.with_read([](const std::string& text) { return text; }), "a");
     const auto theirs = name.try_read();
@@ -276,24 +276,24 @@ TYPED_TEST(GuardedByASharedLock, ReadersShareAndSeeTheValueConstant) {
 
 TYPED_TEST(GuardedByASharedLock, AWriterKeepsReadersOut) {
   guarded<int, TypeParam> number(1);
-  const auto mine = number.lock();
+  const auto hold = number.lock();
   std::jthread([&] { EXPECT_EQ(number.try_read().status(), status::empty); }).join();
 }
 
-TEST(GuardedShared, EveryLimitOfAReaderSaysWhyItEnded) {
+TEST(GuardedShared, EveryLimitOfAReaderReturnsItsStatus) {
   guarded<int, sluice::shared_mutex> number(1);
   holder other(number);
   std::stop_source stop;
   EXPECT_EQ(number.try_read_for(1ms).status(), status::timed_out);
-  EXPECT_EQ(number.try_read_for(1ms, stop.get_token()).status(), status::timed_out);
+  EXPECT_EQ(number.read({1ms, stop.get_token()}).status(), status::timed_out);
   EXPECT_EQ(number.try_read_until(std::chrono::system_clock::now()).status(), status::timed_out);
-  EXPECT_EQ(number.read_within({deadline::after(0s)}).status(), status::timed_out);
+  EXPECT_EQ(number.read(0s).status(), status::timed_out);
   std::jthread stopper([&] {
     eventually([&] { return number.waiting() == 1; });
     stop.request_stop();
   });
   EXPECT_EQ(number.read(stop.get_token()).status(), status::stopped);
-  other.let_go();
+  other.release();
   EXPECT_TRUE(number.read(std::stop_token()));
 }
 
@@ -305,10 +305,10 @@ TEST(GuardedShared, ACoroutineReads) {
     seen = *held;
   };
   {
-    auto mine = number.lock();
+    auto hold = number.lock();
     work();
     EXPECT_EQ(seen, 0);
-    *mine = 7;
+    *hold = 7;
   }
   EXPECT_EQ(seen, 7);
   EXPECT_TRUE(number.try_lock());
@@ -326,7 +326,7 @@ TYPED_TEST(GuardedWhen, RunsAtOnceWhenThePredicateHolds) {
   EXPECT_EQ(*number.lock_when([](int n) { return n == 4; }).operator->(), 4);
 }
 
-TYPED_TEST(GuardedWhen, WaitsUntilSomebodyMakesThePredicateTrue) {
+TYPED_TEST(GuardedWhen, WaitsUntilThePredicateIsTrue) {
   guarded<int, TypeParam> number(0);
   int seen = 0;
   std::jthread waiter([&] {
@@ -342,7 +342,7 @@ TYPED_TEST(GuardedWhen, WaitsUntilSomebodyMakesThePredicateTrue) {
   EXPECT_EQ(*number.lock().operator->(), 0);
 }
 
-TYPED_TEST(GuardedWhen, AsksEveryWaiterAgainAfterEachChange) {
+TYPED_TEST(GuardedWhen, ChecksEveryWaiterAgainAfterEachChange) {
   guarded<int, TypeParam> turn(0);
   std::atomic<int> done{0};
   constexpr int threads = 6;
@@ -352,7 +352,7 @@ TYPED_TEST(GuardedWhen, AsksEveryWaiterAgainAfterEachChange) {
     for (int i = 0; i < threads; ++i) {
       crew.emplace_back([&, i] {
         for (int round = 0; round < rounds; ++round) {
-          // Each lets exactly the next one through.
+          // Each change releases exactly the next waiter.
           turn.when([&](int n) { return n % threads == i; }, [](int& n) { ++n; });
           ++done;
         }
@@ -364,21 +364,21 @@ TYPED_TEST(GuardedWhen, AsksEveryWaiterAgainAfterEachChange) {
   std::printf("%d turns by %d threads, no seed: nothing random\n", threads * rounds, threads);
 }
 
-TEST(Guarded, ALimitedWhenSaysWhyItEndedAndHoldsNothing) {
+TEST(Guarded, ALimitedWhenReturnsItsStatusAndHoldsNothing) {
   guarded<int> number(0);
   const auto never = [](int) { return false; };
-  EXPECT_EQ(number.try_lock_when_for(1ms, never).status(), status::timed_out);
-  EXPECT_EQ(number.try_lock_when_for(-1s, never).status(), status::timed_out);
-  EXPECT_EQ(number.try_lock_when_until(std::chrono::system_clock::now(), never).status(),
+  EXPECT_EQ(number.lock_when(never, 1ms).status(), status::timed_out);
+  EXPECT_EQ(number.lock_when(never, -1s).status(), status::timed_out);
+  EXPECT_EQ(number.lock_when(never, std::chrono::system_clock::now()).status(),
             status::timed_out);
-  EXPECT_TRUE(number.try_lock_when_for(-1s, [](int n) { return n == 0; })) << "it tries once";
+  EXPECT_TRUE(number.lock_when([](int n) { return n == 0; }, -1s)) << "it tries once";
   std::stop_source stop;
   std::jthread stopper([&] {
     eventually([&] { return number.waiting_for_change() == 1; });
     stop.request_stop();
   });
   EXPECT_EQ(number.lock_when(never, stop.get_token()).status(), status::stopped);
-  EXPECT_EQ(number.try_lock_when_for(1h, never, stop.get_token()).status(), status::stopped);
+  EXPECT_EQ(number.lock_when(never, {1h, stop.get_token()}).status(), status::stopped);
   EXPECT_TRUE(number.try_lock());
   EXPECT_EQ(number.waiting_for_change(), 0U);
 }
@@ -391,7 +391,7 @@ TEST(Guarded, APredicateThatThrowsLeavesTheLockFree) {
   number.with([](int& n) { ++n; });
 }
 
-TEST(Guarded, AnAccessCanWaitInTheMiddleOfAStepAndTellsWhatItChangedBefore) {
+TEST(Guarded, AnAccessCanWaitInTheMiddleOfAStepAndSignalsEarlierChanges) {
   guarded<int> number(0);
   std::jthread other([&] {
     number.when([](int n) { return n == 1; }, [](int& n) { n = 2; });
@@ -399,9 +399,9 @@ TEST(Guarded, AnAccessCanWaitInTheMiddleOfAStepAndTellsWhatItChangedBefore) {
   eventually([&] { return number.waiting_for_change() == 1; });
   auto held = number.lock();
   *held = 1;
-  held.wait([](int n) { return n == 2; });  // hangs unless the other is told of the 1
+  held.wait([](int n) { return n == 2; });  // hangs unless the other waiter is notified of the 1
   EXPECT_EQ(*held, 2);
-  EXPECT_EQ(held.wait_within({deadline::after(0s)}, [](int n) { return n == 3; }),
+  EXPECT_EQ(held.wait([](int n) { return n == 3; }, 0s),
             status::timed_out);
   EXPECT_TRUE(held) << "the lock is held again, also after a wait that failed";
 }
@@ -412,10 +412,10 @@ TEST(Guarded, ACoroutineWaitsForAChange) {
   std::vector<status> ended;
   const auto work = [&](int wanted, wait_limits limits) -> detached {
     auto held = co_await number.async_lock();
-    const auto how = co_await held.async_wait([=](int n) { return n == wanted; }, limits);
+    const auto result = co_await held.async_wait([=](int n) { return n == wanted; }, limits);
     EXPECT_TRUE(held);
-    if (how) *held = 0;
-    ended.push_back(how);
+    if (result) *held = 0;
+    ended.push_back(result);
   };
   work(5, {});
   work(6, {deadline::after(1s, clock)});
@@ -457,7 +457,7 @@ TEST(GuardedStress, AHandOverThroughWhenLosesNothing) {
         while (taken < producers * items) {
           const auto patience = std::chrono::microseconds(random.below(200));
           auto held =
-              buffer.try_lock_when_for(patience, [](const auto& list) { return !list.empty(); });
+              buffer.lock_when([](const auto& list) { return !list.empty(); }, patience);
           if (!held) {
             ASSERT_EQ(held.status(), status::timed_out);
             ++gave_up;
@@ -477,7 +477,7 @@ TEST(GuardedStress, AHandOverThroughWhenLosesNothing) {
               static_cast<unsigned long long>(seed));
 }
 
-TEST(GuardedDeathTest, ReadingAnAccessThatHoldsNothingSaysSo) {
+TEST(GuardedDeathTest, ReadingAnEmptyAccessIsABrokenContract) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(
       {
@@ -489,7 +489,7 @@ TEST(GuardedDeathTest, ReadingAnAccessThatHoldsNothingSaysSo) {
       "sluice::guarded.*expected an access that holds the lock");
 }
 
-TEST(GuardedDeathTest, LockingAgainFromInsideAStepSaysSo) {
+TEST(GuardedDeathTest, LockingAgainFromInsideAStepIsABrokenContract) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(
       {

@@ -10,7 +10,7 @@ namespace sluice {
 
 std::size_t histogram::bucket_of(std::uint64_t value) noexcept {
   if (value < steps) return value;
-  // The highest bit says which power of two, the next steps_bits say how far into it.
+  // The highest bit is the power of two, the next steps_bits are the position in it.
   const auto shift = static_cast<unsigned>(std::bit_width(value)) - 1 - steps_bits;
   return (shift + 1) * steps + ((value >> shift) & (steps - 1));
 }
@@ -53,13 +53,13 @@ double histogram::snapshot::mean() const noexcept {
 std::uint64_t histogram::snapshot::quantile(double q) const noexcept {
   check(q >= 0 && q <= 1, "sluice::histogram", "a quantile from 0 to 1");
   if (count_ == 0) return 0;
-  // The value at this place, counted from 1, when all are put in order.
+  // The value at this place, counted from 1, in sorted order.
   const auto wanted = std::ceil(q * static_cast<double>(count_));
   const auto place = std::clamp(static_cast<std::uint64_t>(wanted), std::uint64_t{1}, count_);
   std::uint64_t passed = 0;
   for (std::size_t bucket = 0; bucket < counts_.size(); ++bucket) {
     passed += counts_[bucket];
-    // A record under way may have been counted and not yet have moved the extremes.
+    // A concurrent record may have been counted and not have moved the extremes yet.
     if (passed >= place) return std::clamp(largest_in(bucket), smallest(), std::max(least_, most_));
   }
   return most_;

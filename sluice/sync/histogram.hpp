@@ -1,13 +1,13 @@
 #pragma once
 
-// Counts values by size, so that one can ask later how long the slowest hundredth took: quantiles
-// in bounded memory, whatever the values are.
+// Counts values by size and returns quantiles, such as the time of the slowest hundredth, in
+// bounded memory for any range of values.
 //
-// Use it for times and sizes of things that many threads do. Prefer `counter` when only the total
-// matters. To record every event of a hot path costs more than the path: record one in so many.
+// Use it for times and sizes of operations on many threads. Prefer `counter` when only the total
+// matters. Recording every event of a hot path costs more than the path: sample it.
 //
-// Guarantees: any thread may call anything. `read` holds every record that happened before the
-// call, and any of those that run at the same time. A quantile is never below the true one, and at
+// Guarantees: any thread may call anything. `read` includes every record that happened before the
+// call, and any subset of the concurrent ones. A quantile is never below the true one, and at
 // most 1/16 above it; values below 16, the smallest, the largest, count and sum are exact.
 // Cost: 8 KB, no allocation; `record` is three relaxed atomic operations, as long as the extremes
 // do not move. `read` copies the counts.
@@ -36,7 +36,7 @@ class histogram {
   histogram& operator=(const histogram&) = delete;
 
   void record(std::uint64_t value) noexcept;
-  // In nanoseconds; a negative time counts as none.
+  // In nanoseconds; a negative time counts as zero.
   void record(std::chrono::nanoseconds time) noexcept {
     record(static_cast<std::uint64_t>(time.count() > 0 ? time.count() : 0));
   }
@@ -44,7 +44,7 @@ class histogram {
   snapshot read() const;
 
  private:
-  // Each power of two is divided into so many buckets; below that, each value has its own.
+  // Each power of two is divided into `steps` buckets; below `steps`, each value has its own.
   static constexpr unsigned steps_bits = 4;
   static constexpr std::size_t steps = std::size_t{1} << steps_bits;
   static constexpr std::size_t buckets = (64 - steps_bits + 1) * steps;
@@ -59,12 +59,12 @@ class histogram {
   atomic<std::uint64_t> most_{0};
 };
 
-// What a histogram held at one moment: a plain value.
+// The contents of a histogram at one moment: a plain value.
 class histogram::snapshot {
  public:
   std::uint64_t count() const noexcept { return count_; }
   std::uint64_t sum() const noexcept { return sum_; }
-  // All of these are 0 while there is no value.
+  // All of these are 0 without a value.
   std::uint64_t smallest() const noexcept { return count_ > 0 ? least_ : 0; }
   std::uint64_t largest() const noexcept { return count_ > 0 ? most_ : 0; }
   double mean() const noexcept;

@@ -80,9 +80,9 @@ TEST(histogram, AQuantileIsNeverBelowTheTrueOneAndAtMostASixteenthAbove) {
   for (double q = 0; q <= 1.0; q += 0.001) {
     const auto place = std::max(1.0, std::ceil(q * static_cast<double>(all.size())));
     const auto truth = all[static_cast<std::size_t>(place) - 1];
-    const auto said = now.quantile(q);
-    ASSERT_GE(said, truth) << q;
-    ASSERT_LE(said - truth, truth / 16) << q;
+    const auto estimate = now.quantile(q);
+    ASSERT_GE(estimate, truth) << q;
+    ASSERT_LE(estimate - truth, truth / 16) << q;
   }
 }
 

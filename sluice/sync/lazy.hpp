@@ -1,27 +1,26 @@
 #pragma once
 
-// A value that is built when it is first asked for, once, by one of those who ask, while the
-// others wait for it.
+// A value that is built on first use, once, by one of the callers, while the others wait for it.
 //
-// Use it for what is expensive and may never be needed: a connection, a parsed file, a table.
-// Prefer a plain member when it is always needed, and a function-local static when a failed
+// Use it for a value that is expensive and may never be needed: a connection, a parsed file, a
+// table. Prefer a plain member when it is always needed, and a function-local static when a failed
 // construction needs no deadline and no coroutine.
 //
 // Guarantees: any thread may call anything. The initialiser never runs twice at a time, and never
-// again once it has succeeded; nobody sees half a value. When it throws, the exception goes to
-// the one whose call ran it, and the right to try again to the one that has waited longest, alone;
-// when nobody waits, to whoever asks next. It runs on the asking thread (a coroutine's: on its
-// executor), with no lock held; it is destroyed, with all it captured, after it has succeeded. A
-// blocking `get` from inside the value's own initialiser is a broken contract, as is destruction
-// while it runs or while somebody waits.
-// Cancel safety: a limit ends the waiting for another one's initialiser, never the initialiser
-// itself. A wait that timed out or was stopped took no turn: the next one has it.
+// again once it has succeeded; no caller sees half a value. If it throws, the exception goes to the
+// caller that ran it, and only the longest waiter may try next; without waiters, the next caller.
+// It runs on the caller's thread (a coroutine's: on its executor), with no lock held; it is
+// destroyed, with all it captured, after it has succeeded. A blocking `get` inside the value's own
+// initialiser is a broken contract, as is destruction while it runs or while a caller waits.
+// Cancel safety: a limit ends the waiting for another caller's initialiser, never the initialiser
+// itself. A wait that timed out or was stopped did not take the right to build: the next waiter
+// gets it.
 // Cost: the value, 40 bytes, and one allocation for the initialiser. Once built, `get` is one
 // acquire load.
 //
 //     lazy<table> primes([] { return build_table(); });
 //     use(primes.get());  // a table&; throws what the initialiser threw
-//     if (auto t = primes.try_get_for(10ms, stop)) use(*t);
+//     if (auto t = primes.get({10ms, stop})) use(*t);
 //     auto t = co_await primes.async_get();
 
 #include <chrono>
@@ -37,7 +36,7 @@
 #include "sluice/base/atomic.hpp"
 #include "sluice/base/check.hpp"
 #include "sluice/base/outcome.hpp"
-#include "sluice/base/shared.hpp"
+#include "sluice/base/race_checked.hpp"
 #include "sluice/sync/named.hpp"
 #include "sluice/sync/spin_lock.hpp"
 #include "sluice/sync/wait.hpp"
@@ -45,7 +44,7 @@
 namespace sluice {
 namespace detail {
 
-// Who may build, and who waits: everything of a `lazy` but the value.
+// The right to build and the list of waiters: everything of a `lazy` except the value.
 class build_gate {
  public:
   class op;
@@ -59,15 +58,15 @@ class build_gate {
   bool is_built() const noexcept { return state_.load(acquire) == built; }
   std::size_t waiting() const noexcept;
 
-  // By the one that has the turn.
+  // Called by the party that has the right to build.
   void starting() noexcept;
   void succeeded() noexcept;
   void failed() noexcept;
 
  private:
-  // idle      nobody builds, nobody waits
-  // building  somebody has the turn
-  // built     for good
+  // idle      no builder and no waiters
+  // building  one party has the right to build
+  // built     final
   enum state : std::uint32_t { idle, building, built };
 
   atomic<std::uint32_t> state_{idle};
@@ -83,12 +82,12 @@ class build_gate::op {
   explicit op(build_gate& gate, const call_site* at) noexcept : gate_(gate), at_(at) {}
   bool ready() const noexcept { return gate_.state_.load(relaxed) != building; }
   bool attempt() noexcept;
-  enlisted enlist(waiter& who) noexcept;
+  enlisted enlist(waiter& waiting) noexcept;
   bool woken() const noexcept { return true; }
   void retract() noexcept;
   spin_budget& spin() noexcept { return gate_.spin_; }
-  watch::subject about() const noexcept {
-    return {&gate_, "sluice::lazy", "be built", watch::served_by::holders};
+  wait_report::subject wait_subject() const noexcept {
+    return {&gate_, "sluice::lazy", "be built", wait_report::served_by::holders};
   }
 
  protected:
@@ -97,7 +96,7 @@ class build_gate::op {
  private:
   friend class build_gate;
   struct node : wait_node {
-    bool turn = false;  // it finished by getting the turn to build, not the value
+    bool turn = false;  // it finished with the right to build, not with the value
   };
 
   build_gate& gate_;
@@ -120,7 +119,7 @@ class lazy {
   template <std::invocable Initialiser>
   requires std::same_as<std::invoke_result_t<Initialiser&>, T> lazy(Initialiser make, named as)
       : lazy(std::move(make)) {
-    watch::set_name(&gate_, as.name());
+    wait_report::set_name(&gate_, as.name());
   }
   lazy(const lazy&) = delete;
   lazy& operator=(const lazy&) = delete;
@@ -130,34 +129,24 @@ class lazy {
     std::destroy_at(&value_);
   }
 
+  // Returns the value; builds it, or blocks while another caller builds it.
   T& get(call_site at = {}) {
     if (gate_.is_built()) [[likely]]
       return value();
-    return *get_within(at);
+    return *get(wait_limits(at));
   }
-  found get(std::stop_token stop) { return get_within({{}, std::move(stop)}); }
-  // What is there already. `empty`: not built yet; it does not start to build.
+  // Within the limits; then also timed_out and stopped.
+  found get(const wait_limits& limits) { return block_on(get_op(*this, &limits.at), limits); }
+  // Never builds and never waits. Returns `empty` if the value is not built.
   found try_get() noexcept {
     if (!gate_.is_built()) return status::empty;
     return std::ref(value());
   }
-  template <class Rep, class Period>
-  found try_get_for(std::chrono::duration<Rep, Period> wait, std::stop_token stop = {}) {
-    return get_within({deadline::after(wait), std::move(stop)});
-  }
-  template <class Clock, class Duration>
-  found try_get_until(std::chrono::time_point<Clock, Duration> when, std::stop_token stop = {}) {
-    return get_within({deadline::at(when), std::move(stop)});
-  }
-  // With both limits at once; also the form for a deadline on another clock.
-  found get_within(const wait_limits& limits) {
-    return block_on(get_op(*this, &limits.at), limits);
-  }
-  // co_await gives outcome<std::reference_wrapper<T>>.
+  // co_await returns outcome<std::reference_wrapper<T>>.
   auto async_get(wait_limits limits = {}) { return awaitable<get_op>(std::move(limits), *this); }
 
   bool is_built() const noexcept { return gate_.is_built(); }
-  // How many wait in the list right now.
+  // The number of waiters in the list.
   std::size_t waiting() const noexcept { return gate_.waiting(); }
 
  private:
@@ -185,7 +174,7 @@ class lazy {
     lazy& lazy_;
   };
 
-  // Marked at the maker's address: at the value's own, T may have marks of its own.
+  // Marked for race detection at the maker's address: at the value's own, T may have its own marks.
   T& value() noexcept {
     seam::reads_plain(&maker_);
     return value_;
@@ -200,15 +189,15 @@ class lazy {
       gate_.failed();
       throw;
     }
-    maker_.reset();  // before the others see the value: they may destroy this object
+    maker_.reset();  // before other parties see the value: they may destroy this object
     gate_.succeeded();
   }
 
   union {
     T value_;  // alive once built
   };
-  std::unique_ptr<maker> maker_;  // touched only by the one that has the turn
-  detail::build_gate gate_;       // last, so that misuse is told before anything is destroyed
+  std::unique_ptr<maker> maker_;  // accessed only by the party with the right to build
+  detail::build_gate gate_;       // last, so that it checks for misuse before the rest is destroyed
 };
 
 }  // namespace sluice

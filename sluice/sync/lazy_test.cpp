@@ -26,7 +26,7 @@ class lazy_gate {
   lazy_gate() : builder_([this] { value_.get(); }) { started_.wait(); }
   ~lazy_gate() { open(); }
 
-  status wait(const wait_limits& limits) { return value_.get_within(limits).status(); }
+  status wait(const wait_limits& limits) { return value_.get(limits).status(); }
   template <class Where>
   static detached await(lazy_gate& gate, Where&, wait_limits limits, ending& ended) {
     auto found = co_await gate.value_.async_get(std::move(limits));
@@ -51,14 +51,14 @@ class lazy_gate {
 
 INSTANTIATE_TYPED_TEST_SUITE_P(lazy, waiting_suite, lazy_gate);
 
-TEST(lazy_test, IsBuiltWhenFirstAskedForAndOnlyOnce) {
+TEST(lazy_test, IsBuiltOnFirstUseAndOnlyOnce) {
   int built = 0;
   lazy<std::string> text([&] {
     ++built;
     return std::string("value");
   });
   EXPECT_FALSE(text.is_built());
-  EXPECT_EQ(text.try_get().status(), status::empty) << "looking does not build";
+  EXPECT_EQ(text.try_get().status(), status::empty) << "try_get does not build";
   EXPECT_EQ(built, 0);
   EXPECT_EQ(text.get(), "value");
   EXPECT_EQ(&text.get(), &text.get());
@@ -69,7 +69,7 @@ TEST(lazy_test, IsBuiltWhenFirstAskedForAndOnlyOnce) {
   EXPECT_EQ(text.get(), "value!");
 }
 
-TEST(lazy_test, IsBuiltByOneAndSeenWholeByAll) {
+TEST(lazy_test, IsBuiltOnceAndSeenWholeByAll) {
   stress run;
   struct pair {
     int a = 0;
@@ -91,7 +91,7 @@ TEST(lazy_test, IsBuiltByOneAndSeenWholeByAll) {
   }
 }
 
-TEST(lazy_test, HoldsWhatCanBeNeitherMovedNorCopied) {
+TEST(lazy_test, HoldsATypeThatCanBeNeitherMovedNorCopied) {
   struct fixed {
     explicit fixed(int v) : value(v) {}
     fixed(const fixed&) = delete;
@@ -101,7 +101,7 @@ TEST(lazy_test, HoldsWhatCanBeNeitherMovedNorCopied) {
   EXPECT_EQ(value.get().value, 7);
 }
 
-TEST(lazy_test, WhatTheInitialiserCapturedIsFreedOnceItHasSucceeded) {
+TEST(lazy_test, TheInitialiserIsFreedOnceItHasSucceeded) {
   auto captured = std::make_shared<int>(1);
   std::weak_ptr<int> watch = captured;
   lazy<int> value([captured = std::move(captured)] { return *captured; });
@@ -129,7 +129,7 @@ TEST(lazy_test, AValueThatWasNeverBuiltIsNeverDestroyed) {
   EXPECT_EQ(destroyed, 1);
 }
 
-TEST(lazy_test, AnExceptionGoesToTheOneThatRanTheInitialiserAndTheNextTriesAgain) {
+TEST(lazy_test, AnExceptionGoesToTheCallerThatRanTheInitialiserAndTheNextTriesAgain) {
   int tries = 0;
   lazy<int> value([&]() -> int {
     if (++tries < 3) throw std::runtime_error("not yet");
@@ -137,11 +137,11 @@ TEST(lazy_test, AnExceptionGoesToTheOneThatRanTheInitialiserAndTheNextTriesAgain
   });
   EXPECT_THROW(value.get(), std::runtime_error);
   EXPECT_FALSE(value.is_built());
-  EXPECT_THROW((void)value.try_get_for(1h), std::runtime_error);
+  EXPECT_THROW((void)value.get(1h), std::runtime_error);
   EXPECT_EQ(value.get(), 3);
 }
 
-TEST(lazy_test, AFailureGivesTheTurnToOneWaiterAndTheOthersStillWait) {
+TEST(lazy_test, AFailurePassesTheRightToBuildToOneWaiter) {
   event started;
   event fail;
   event second_started;
@@ -176,14 +176,14 @@ TEST(lazy_test, AFailureGivesTheTurnToOneWaiterAndTheOthersStillWait) {
   }
   fail.set();
   second_started.wait();
-  EXPECT_EQ(value.waiting(), 2U) << "one tries again, no herd";
+  EXPECT_EQ(value.waiting(), 2U) << "only one tries again";
   succeed.set();
   threads.clear();
   EXPECT_EQ(failures, 1);
   EXPECT_EQ(tries, 2);
 }
 
-TEST(lazy_test, ACoroutineThatGetsTheTurnBuildsOnItsSink) {
+TEST(lazy_test, ACoroutineBuildsOnItsSink) {
   event started;
   event fail;
   std::atomic<int> tries{0};
@@ -210,15 +210,15 @@ TEST(lazy_test, ACoroutineThatGetsTheTurnBuildsOnItsSink) {
   EXPECT_EQ(built_on, std::this_thread::get_id());
 }
 
-TEST(lazy_test, ADeadlineThatHasPassedStillBuildsWhenNobodyElseDoes) {
+TEST(lazy_test, ADeadlineThatHasPassedStillBuildsIfTheValueIsIdle) {
   lazy<int> value([] { return 1; });
-  auto found = value.try_get_for(-1s);
+  auto found = value.get(-1s);
   ASSERT_TRUE(found);
   int& reference = *found;
   EXPECT_EQ(reference, 1);
 }
 
-TEST(lazy_test, AWaitThatGaveUpDoesNotSwallowTheTurn) {
+TEST(lazy_test, AWaitThatGaveUpDoesNotSwallowTheRightToBuild) {
   stress run;
   for (int round = 0; round < 300; ++round) {
     auto choose = run.generator(static_cast<std::uint64_t>(round));
@@ -239,7 +239,7 @@ TEST(lazy_test, AWaitThatGaveUpDoesNotSwallowTheTurn) {
               value.get();
               return;
             }
-            if (value.try_get_for(wait)) return;
+            if (value.get(wait)) return;
           } catch (const std::runtime_error&) {
           }
           run.did();
@@ -252,7 +252,7 @@ TEST(lazy_test, AWaitThatGaveUpDoesNotSwallowTheTurn) {
   }
 }
 
-TEST(lazy_DeathTest, AskingForItFromItsOwnInitialiserIsABrokenContract) {
+TEST(lazy_DeathTest, GettingItFromItsOwnInitialiserIsABrokenContract) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(
       {
@@ -261,7 +261,7 @@ TEST(lazy_DeathTest, AskingForItFromItsOwnInitialiserIsABrokenContract) {
         self = &value;
         value.get();
       },
-      "sluice::lazy.*its initialiser not to ask for the value that it is building");
+      "sluice::lazy.*its initialiser not to call get on the value it builds");
 }
 
 TEST(lazy_DeathTest, DestroyingItWhileItIsBuiltIsABrokenContract) {

@@ -10,13 +10,13 @@ void check_distinct(std::span<const any_lock> locks) noexcept {
   for (std::size_t i = 0; i < locks.size(); ++i) {
     for (std::size_t j = i + 1; j < locks.size(); ++j) {
       check(locks[i].lock != locks[j].lock, "sluice::lock_all",
-            "every lock once; the same lock was given twice");
+            "every lock only once; the same lock was passed twice");
     }
   }
 }
 
-// The locks held so far: a run of the set that begins anywhere and may wrap around its end. Lets
-// go of them, unless told that all is well.
+// The locks held so far: a run of the set that begins at any index and may wrap around its end.
+// Releases them in the destructor, unless `keep` was called.
 class run_of_locks {
  public:
   run_of_locks(std::span<const any_lock> all, std::size_t first) noexcept
@@ -36,7 +36,7 @@ class run_of_locks {
   void took_next() noexcept { ++held_; }
   void keep() noexcept { held_ = 0; }
 
-  // Takes the rest. False: the one at `next` is taken by somebody else.
+  // Tries to take the rest. Returns false if the lock at `next` is not free.
   bool try_rest() {
     while (!complete()) {
       const auto& one = all_[next()];
@@ -61,7 +61,7 @@ status wait_for_one(const any_lock& one, const wait_limits& limits) {
     one.wait(one.lock);
     return status::ok;
   }
-  if (one.wait_within != nullptr) return one.wait_within(one.lock, limits);
+  if (one.wait_limited != nullptr) return one.wait_limited(one.lock, limits);
   for (backoff again;; again.pause()) {
     if (limits.stop.stop_requested()) return status::stopped;
     if (one.try_once(one.lock)) return status::ok;
@@ -82,7 +82,7 @@ status take_all(std::span<const any_lock> locks, const wait_limits& limits) {
       held.keep();
       return status::ok;
     }
-    first = held.next();  // wait for the one that stood in the way
+    first = held.next();  // wait for the lock that was not free
     if (limits.deadline.passed()) return status::timed_out;
   }
 }

@@ -1,27 +1,27 @@
 #pragma once
 
-// Takes several locks at once, in whatever order the callers name them, without deadlock.
+// Takes several locks at once, in any order of the arguments, without deadlock.
 //
-// Use it when one step touches several guarded things: move money between two accounts, merge two
+// Use it when one step touches several guarded values: move money between two accounts, merge two
 // tables. Prefer one lock around both when they are always used together.
 //
 // Guarantees: takes any mix of this library's locks, std's, and `guarded<T>`s, whose holds are
-// their accesses. All are held on return, or none. It never waits while it holds: it waits for
-// one lock, tries the others, and when one of those is taken, lets go of everything and waits for
-// that one next. A random pause in between keeps two callers from chasing each other for ever.
-// Naming the same lock twice is a broken contract. When a lock's own `lock` throws, nothing stays
+// their accesses. All are held on return, or none. It never waits while it holds a lock: it waits
+// for one, tries the others, and if one of these is taken, releases all and waits for that one
+// next. A random pause in between keeps two callers from colliding for ever.
+// Passing the same lock twice is a broken contract. If a lock's own `lock` throws, no lock stays
 // held.
 // A stop that was already requested wins; a deadline that has passed still allows one try.
-// Cancel safety: after `timed_out`, `stopped` or `empty` nothing is held.
+// Cancel safety: after `timed_out`, `stopped` or `empty` no lock is held.
 // Cost: no allocation. Waiting for a lock of this library parks; a std lock with a deadline or a
-// stop_token is polled with growing pauses, because it knows neither.
+// stop_token is polled with growing pauses, because it supports neither.
 // Limits: exclusive locks only.
 //
-//     auto [from, to] = lock_all(a, b);                   // guarded<account> a, b
-//     from->balance -= 5;
-//     to->balance += 5;
+//     auto [payer, payee] = lock_all(a, b);               // guarded<account> a, b
+//     payer->balance -= 5;
+//     payee->balance += 5;
 //
-//     if (auto held = try_lock_all_for(10ms, mutex_, other_mutex_)) work();
+//     if (auto held = lock_all(10ms, mutex_, other_mutex_)) work();
 
 #include <array>
 #include <chrono>
@@ -45,15 +45,16 @@ namespace detail {
 struct any_lock {
   void* lock;
   void (*wait)(void*);
-  // Null: it knows no limits, and is polled.
-  status (*wait_within)(void*, const wait_limits&);
+  // Null if the lock supports no limits: it is then polled.
+  status (*wait_limited)(void*, const wait_limits&);
   bool (*try_once)(void*);
   void (*unlock)(void*);
 };
 
-// Takes all or none. Unlimited: always ok.
+// Takes all locks or none. Without limits, always returns ok.
 status take_all(std::span<const any_lock> locks, const wait_limits& limits);
-// The index of the first that could not be taken, or the size of the set when all are held.
+// Returns the index of the first lock that could not be taken, or the size of the set if all are
+// held.
 std::size_t try_all(std::span<const any_lock> locks);
 
 template <class L>
@@ -61,19 +62,19 @@ any_lock erase(L& lock) noexcept {
   any_lock erased{
       .lock = &lock,
       .wait = [](void* l) { static_cast<L*>(l)->lock(); },
-      .wait_within = nullptr,
+      .wait_limited = nullptr,
       .try_once = [](void* l) -> bool { return static_cast<L*>(l)->try_lock(); },
       .unlock = [](void* l) { static_cast<L*>(l)->unlock(); },
   };
-  if constexpr (requires(const wait_limits& limits) { lock.lock_within(limits); }) {
-    erased.wait_within = [](void* l, const wait_limits& limits) -> status {
-      return static_cast<L*>(l)->lock_within(limits);
+  if constexpr (requires(const wait_limits& limits) { lock.lock(limits); }) {
+    erased.wait_limited = [](void* l, const wait_limits& limits) -> status {
+      return static_cast<L*>(l)->lock(limits);
     };
   }
   return erased;
 }
 
-// How a member of the set is locked, and what its hold is.
+// How to lock a member of the set, and the type of its hold.
 template <class L>
 struct lock_all_member {
   using hold = std::unique_lock<L>;
@@ -118,46 +119,28 @@ holds_of<L...> adopt_all(L&... locks) noexcept {
 
 }  // namespace detail
 
-// Until all are held or a limit ends it: an outcome of the tuple of holds.
+// Blocks until all locks are held, within the limits. Returns an outcome of the tuple of holds.
 template <detail::locked_by_all... L>
   requires(sizeof...(L) > 0)
-[[nodiscard]] outcome<detail::holds_of<L...>> lock_all_within(const wait_limits& limits,
-                                                              L&... locks) {
+[[nodiscard]] outcome<detail::holds_of<L...>> lock_all(const wait_limits& limits, L&... locks) {
   const auto set = detail::erase_all(locks...);
   if (const auto ended = detail::take_all(set, limits); !ended) return ended;
   return detail::adopt_all(locks...);
 }
 
-// Until all are held: the tuple of holds, in the order of the arguments.
+// Blocks until all locks are held. Returns the tuple of holds, in the order of the arguments.
 template <detail::locked_by_all... L>
   requires(sizeof...(L) > 0)
 [[nodiscard]] detail::holds_of<L...> lock_all(L&... locks) {
-  return *lock_all_within(wait_limits{}, locks...);
+  return *lock_all(wait_limits{}, locks...);
 }
-template <detail::locked_by_all... L>
-  requires(sizeof...(L) > 0)
-[[nodiscard]] auto lock_all(std::stop_token stop, L&... locks) {
-  return lock_all_within(wait_limits{{}, std::move(stop)}, locks...);
-}
-
-// At once, or not: `empty`.
+// Never waits: `empty` if a lock is not free.
 template <detail::locked_by_all... L>
   requires(sizeof...(L) > 0)
 [[nodiscard]] outcome<detail::holds_of<L...>> try_lock_all(L&... locks) {
   const auto set = detail::erase_all(locks...);
   if (detail::try_all(set) != set.size()) return status::empty;
   return detail::adopt_all(locks...);
-}
-
-template <class Rep, class Period, detail::locked_by_all... L>
-  requires(sizeof...(L) > 0)
-[[nodiscard]] auto try_lock_all_for(std::chrono::duration<Rep, Period> wait, L&... locks) {
-  return lock_all_within(wait_limits{deadline::after(wait), {}}, locks...);
-}
-template <class Clock, class Duration, detail::locked_by_all... L>
-  requires(sizeof...(L) > 0)
-[[nodiscard]] auto try_lock_all_until(std::chrono::time_point<Clock, Duration> when, L&... locks) {
-  return lock_all_within(wait_limits{deadline::at(when), {}}, locks...);
 }
 
 }  // namespace sluice

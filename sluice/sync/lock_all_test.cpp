@@ -31,15 +31,12 @@ using namespace std::chrono_literals;
 using sluice::deadline;
 using sluice::guarded;
 using sluice::lock_all;
-using sluice::lock_all_within;
 using sluice::manual_clock;
 using sluice::status;
 using sluice::try_lock_all;
-using sluice::try_lock_all_for;
-using sluice::try_lock_all_until;
 using sluice::testing::eventually;
 
-// Whether somebody else could take it right now.
+// Returns true if another thread could take it now.
 template <class Lock>
 bool is_free(Lock& lock) {
   bool taken = false;
@@ -50,7 +47,7 @@ bool is_free(Lock& lock) {
   return taken;
 }
 
-// Holds a lock on another thread until it is told to let go.
+// Holds a lock on another thread until `release`.
 template <class Lock>
 class holder {
  public:
@@ -58,19 +55,19 @@ class holder {
       : thread_([this, &lock] {
           const std::lock_guard hold(lock);
           holds_ = true;
-          eventually([&] { return let_go_.load(); });
+          eventually([&] { return released_.load(); });
         }) {
     eventually([&] { return holds_.load(); });
   }
-  ~holder() { let_go_ = true; }
-  void let_go() {
-    let_go_ = true;
+  ~holder() { released_ = true; }
+  void release() {
+    released_ = true;
     thread_.join();
   }
 
  private:
   std::atomic<bool> holds_{false};
-  std::atomic<bool> let_go_{false};
+  std::atomic<bool> released_{false};
   std::jthread thread_;
 };
 
@@ -95,21 +92,21 @@ TEST(LockAll, HoldsEveryLockAndReleasesThemTogether) {
   EXPECT_TRUE(is_free(d));
 }
 
-TEST(LockAll, GivesAccessToWhatIsGuarded) {
-  guarded<int> from(10);
-  guarded<int, sluice::shared_mutex> to(1);
+TEST(LockAll, GivesAccessToGuardedValues) {
+  guarded<int> payer(10);
+  guarded<int, sluice::shared_mutex> payee(1);
   const guarded<int> rate(3);
   sluice::mutex audit;
   {
-    auto [a, b, r, hold] = lock_all(from, to, rate, audit);
+    auto [a, b, r, hold] = lock_all(payer, payee, rate, audit);
     static_assert(std::is_same_v<decltype(*r), const int&>);
     *a -= *r;
     *b += *r;
     EXPECT_TRUE(hold.owns_lock());
     EXPECT_FALSE(is_free(audit));
   }
-  EXPECT_EQ(from.with([](int& n) { return n; }), 7);
-  EXPECT_EQ(to.with([](int& n) { return n; }), 4);
+  EXPECT_EQ(payer.with([](int& n) { return n; }), 7);
+  EXPECT_EQ(payee.with([](int& n) { return n; }), 4);
   EXPECT_TRUE(rate.try_lock());
 }
 
@@ -129,7 +126,7 @@ TEST(LockAll, HoldsNothingWhileItWaits) {
   eventually([&] { return b.waiting() == 1; });
   EXPECT_TRUE(is_free(a));
   EXPECT_TRUE(is_free(c));
-  other.let_go();
+  other.release();
 }
 
 TEST(LockAll, TryGivesUpAtOnceAndHoldsNothing) {
@@ -152,22 +149,22 @@ TEST(LockAll, ADeadlineEndsItAndNothingIsHeld) {
   std::mutex c;
   {
     holder other(b);
-    EXPECT_EQ(try_lock_all_for(1ms, a, b, c).status(), status::timed_out);
-    EXPECT_EQ(try_lock_all_for(-1h, b, a).status(), status::timed_out);
-    EXPECT_EQ(try_lock_all_until(std::chrono::system_clock::now(), a, b).status(),
+    EXPECT_EQ(lock_all(1ms, a, b, c).status(), status::timed_out);
+    EXPECT_EQ(lock_all(-1h, b, a).status(), status::timed_out);
+    EXPECT_EQ(lock_all(std::chrono::system_clock::now(), a, b).status(),
               status::timed_out);
     EXPECT_TRUE(is_free(a));
     EXPECT_TRUE(is_free(c));
   }
   {
-    holder other(c);  // a std::mutex knows no deadline, and is polled
-    EXPECT_EQ(try_lock_all_for(1ms, a, b, c).status(), status::timed_out);
-    EXPECT_EQ(try_lock_all_for(1ms, c, b, a).status(), status::timed_out);
+    holder other(c);  // a std::mutex supports no deadline, and is polled
+    EXPECT_EQ(lock_all(1ms, a, b, c).status(), status::timed_out);
+    EXPECT_EQ(lock_all(1ms, c, b, a).status(), status::timed_out);
     EXPECT_TRUE(is_free(a));
     EXPECT_TRUE(is_free(b));
   }
-  EXPECT_TRUE(try_lock_all_for(-1h, a, b, c)) << "a passed deadline still allows one try";
-  EXPECT_TRUE(try_lock_all_for(std::chrono::hours::max(), a, b, c));
+  EXPECT_TRUE(lock_all(-1h, a, b, c)) << "a passed deadline still allows one try";
+  EXPECT_TRUE(lock_all(std::chrono::hours::max(), a, b, c));
 }
 
 TEST(LockAll, TheDeadlineMayBeOnAnyClock) {
@@ -177,7 +174,7 @@ TEST(LockAll, TheDeadlineMayBeOnAnyClock) {
   holder other(b);
   status ended = status::ok;
   std::jthread taker([&] {
-    ended = lock_all_within({deadline::after(1s, clock)}, a, b).status();
+    ended = lock_all({deadline::after(1s, clock)}, a, b).status();
   });
   eventually([&] { return clock.pending() == 1; });
   clock.advance(1s);
@@ -206,7 +203,7 @@ TEST(LockAll, AStopEndsItAndNothingIsHeld) {
   EXPECT_TRUE(lock_all(std::stop_token(), a, b, c));
 }
 
-TEST(LockAll, AStopEndsThePollingOfALockThatKnowsNone) {
+TEST(LockAll, AStopEndsThePollingOfALockWithoutStopSupport) {
   std::mutex a;
   sluice::mutex b;
   std::stop_source stop;
@@ -241,7 +238,7 @@ using forks = ::testing::Types<sluice::mutex, sluice::fair_mutex, sluice::shared
                                sluice::spin_lock, std::mutex>;
 TYPED_TEST_SUITE(LockAllPhilosophers, forks);
 
-TYPED_TEST(LockAllPhilosophers, EverybodyAtTheTableEats) {
+TYPED_TEST(LockAllPhilosophers, AllPhilosophersEat) {
   const std::uint64_t seed = sluice::testing::seed(sluice::testing::test_name(), 5150);
   constexpr std::size_t seats = 5;
   constexpr int meals = 4'000;
@@ -256,10 +253,10 @@ TYPED_TEST(LockAllPhilosophers, EverybodyAtTheTableEats) {
         for (int meal = 0; meal < meals; ++meal) {
           auto& left = table[seat];
           auto& right = table[(seat + 1) % seats];
-          // Everybody reaches left first, most of the time: the order that deadlocks.
+          // Each takes the left fork first, most of the time: the order that deadlocks.
           auto [one, two] = random.below(8) == 0 ? lock_all(right, left) : lock_all(left, right);
           ++*one;
-          if (random.below(8) == 0) std::this_thread::yield();  // lets others find forks taken
+          if (random.below(8) == 0) std::this_thread::yield();  // so that others find forks taken
           ++*two;
         }
       });
@@ -293,7 +290,7 @@ TEST(LockAllStress, TransfersBetweenRandomAccountsKeepTheTotal) {
             return;
           }
           auto& [x, y, z] = *held;
-          ASSERT_EQ(*x + *y + *z, 3000) << "somebody else was in the middle of a transfer";
+          ASSERT_EQ(*x + *y + *z, 3000) << "another thread was in the middle of a transfer";
           const auto amount = static_cast<std::int64_t>(random.below(100));
           *x -= amount;
           *y += amount - 7;
@@ -303,9 +300,9 @@ TEST(LockAllStress, TransfersBetweenRandomAccountsKeepTheTotal) {
         for (int n = 0; n < transfers; ++n) {
           const auto patience = std::chrono::microseconds(random.below(50));
           switch (random.below(6)) {
-            case 0: move(try_lock_all_for(patience, a, b, c)); break;
-            case 1: move(try_lock_all_for(patience, c, a, b)); break;
-            case 2: move(lock_all_within({}, b, c, a)); break;
+            case 0: move(lock_all(patience, a, b, c)); break;
+            case 1: move(lock_all(patience, c, a, b)); break;
+            case 2: move(lock_all({}, b, c, a)); break;
             case 3: move(lock_all(std::stop_token(), c, b, a)); break;
             case 4: move(lock_all(std::stop_source().get_token(), a, c, b)); break;
             default: move(lock_all(gone.get_token(), b, a, c)); break;
@@ -323,9 +320,10 @@ TEST(LockAllStress, TransfersBetweenRandomAccountsKeepTheTotal) {
               static_cast<unsigned long long>(seed));
 }
 
-TEST(LockAllDeathTest, TheSameLockTwiceSaysSo) {
+TEST(LockAllDeathTest, TheSameLockTwiceIsABrokenContract) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  const auto twice = "sluice::lock_all.*expected every lock once; the same lock was given twice";
+  const auto twice =
+      "sluice::lock_all.*expected every lock only once; the same lock was passed twice";
   sluice::mutex a;
   std::mutex b;
   guarded<int> g(1);
@@ -333,7 +331,7 @@ TEST(LockAllDeathTest, TheSameLockTwiceSaysSo) {
   EXPECT_DEATH(std::ignore = lock_all(b, b), twice);
   EXPECT_DEATH(std::ignore = lock_all(g, a, std::as_const(g)), twice);
   EXPECT_DEATH(std::ignore = try_lock_all(g, g), twice);
-  EXPECT_DEATH(std::ignore = try_lock_all_for(1ms, a, a), twice);
+  EXPECT_DEATH(std::ignore = lock_all(1ms, a, a), twice);
 }
 
 }  // namespace

@@ -3,17 +3,17 @@
 namespace sluice {
 namespace {
 
-// How long a thread may be overtaken before the lock is handed to it.
+// A thread may be overtaken for this long; then the lock is handed to it.
 constexpr auto starving_after = std::chrono::milliseconds(1);
 
 }  // namespace
 
 mutex::~mutex() {
-  // An unlock that has already let the last owner in may still be about to release the guard.
+  // An unlock that has handed the lock to the last owner may still be about to release the guard.
   const std::lock_guard hold(guard_);
   check_object(word_.load(relaxed) == 0, this, type_name,
-               "neither owner nor waiters at destruction");
-  watch::gone(this);
+               "neither owner nor waiters at its destruction");
+  wait_report::destroyed(this);
 }
 
 std::size_t mutex::waiting() const noexcept {
@@ -31,7 +31,7 @@ bool mutex::try_take(std::uint32_t me) noexcept {
 
 void mutex::lock_slowly(const call_site& at) {
   lock_op op(*this, lock_op::by_thread, &at);
-  op.check_not_mine(!held_by_me());
+  op.check_not_owner(!held_by_me());
   if (op.attempt()) return;
   const auto ended = wait_blocking(op, at.called_from(__builtin_return_address(0)));
   check(static_cast<bool>(ended), type_name, "an unlimited wait to end with the lock", at);
@@ -50,13 +50,13 @@ void mutex::unlock_slowly(std::uint32_t seen, call_site at) noexcept {
     next->given = true;
     word_.store(next->owner | more, release);
   } else {
-    // Nobody but the owner and the holder of guard_ changes a word that has an owner.
+    // Only the owner and the holder of guard_ change a word that has an owner.
     word_.store(more, release);
   }
-  if (next != nullptr) wakes.add(*next->who);
+  if (next != nullptr) wakes.add(*next->waiting);
 }
 
-enlisted mutex::lock_op::enlist(waiter& who) noexcept {
+enlisted mutex::lock_op::enlist(waiter& waiting) noexcept {
   const std::lock_guard hold(mutex_.guard_);
   for (auto seen = mutex_.word_.load(relaxed);;) {
     if ((seen & owner_mask) == 0) {
@@ -65,7 +65,7 @@ enlisted mutex::lock_op::enlist(waiter& who) noexcept {
       }
       continue;
     }
-    check_not_mine((seen & owner_mask) != me_ || me_ == coroutine);
+    check_not_owner((seen & owner_mask) != me_ || me_ == coroutine);
     if ((seen & has_waiters) != 0 ||
         mutex_.word_.compare_exchange_weak(seen, seen | has_waiters, relaxed, relaxed)) {
       break;
@@ -74,7 +74,7 @@ enlisted mutex::lock_op::enlist(waiter& who) noexcept {
   node_.owner = me_;
   node_.given = false;
   const bool first_time = first_wait_ == time_point{};
-  if (!who.is_thread()) {
+  if (!waiting.is_thread()) {
     node_.hand_over = true;
   } else if (first_time) {
     first_wait_ = seam::now();
@@ -82,7 +82,7 @@ enlisted mutex::lock_op::enlist(waiter& who) noexcept {
     node_.hand_over = seam::now() - first_wait_ > starving_after;
   }
   const auto joined =
-      join(mutex_.waiters_, node_, who, first_time ? list_end::back : list_end::front);
+      link_waiter(mutex_.waiters_, node_, waiting, first_time ? list_end::back : list_end::front);
   if (joined == enlisted::ended && mutex_.waiters_.empty()) {
     mutex_.word_.fetch_and(~has_waiters, relaxed);
   }

@@ -2,16 +2,16 @@
 
 // Mutual exclusion: one party at a time, the others asleep.
 //
-// Use it, best inside `guarded<T>`, for sections that may take a while or block. Prefer
-// `spin_lock` for a handful of instructions, `fair_mutex` when every waiter must get its turn in
-// order, `shared_mutex` when most only read.
+// Use it, best inside `guarded<T>`, for critical sections that may take long or block. Prefer
+// `spin_lock` for a few instructions, `fair_mutex` when waiters must be served in order,
+// `shared_mutex` when most sections only read.
 //
 // Guarantees: unlock synchronizes with the next lock. A running thread may overtake a sleeping
-// one, which keeps the lock busy, but a thread that has waited a millisecond in vain is handed the
-// lock next: nobody starves. Coroutines are handed it in their turn. It knows its owner: locking
-// it again, unlocking what another thread holds, or destroying it while held or waited for is a
-// broken contract and ends the program with the reason. A hold taken by `async_lock` belongs to
-// the coroutine and may be released on any thread.
+// one, which keeps the lock busy, but a thread that has waited a millisecond is handed the lock
+// next, so no thread starves. Coroutines are handed the lock when they reach the front of the list.
+// The mutex records its owner: locking it again, unlocking it from another thread, or destroying it
+// while it is held or waited for is a broken contract and ends the program with the reason. A hold
+// taken by `async_lock` belongs to the coroutine and may be released on any thread.
 // Cancel safety: a wait that timed out or was stopped does not hold the lock.
 // Cost: 32 bytes; uncontended one compare-and-swap each way (./bench sync: within 1.3x of
 // std::mutex). No allocation.
@@ -25,54 +25,54 @@
 
 #include "sluice/base/atomic.hpp"
 #include "sluice/base/seam.hpp"
-#include "sluice/sync/lock_calls.hpp"
+#include "sluice/sync/detail/lock_calls.hpp"
 #include "sluice/sync/named.hpp"
 #include "sluice/sync/spin_lock.hpp"
 #include "sluice/sync/wait.hpp"
 
 namespace sluice {
 
-class mutex : public lock_calls<mutex> {
+class mutex : public detail::lock_calls<mutex> {
  public:
   class lock_op;
   static constexpr const char* type_name = "sluice::mutex";
 
   mutex() = default;
-  explicit mutex(named as) { watch::set_name(this, as.name()); }
+  explicit mutex(named as) { wait_report::set_name(this, as.name()); }
   mutex(const mutex&) = delete;
   mutex& operator=(const mutex&) = delete;
   ~mutex();
 
   void lock(call_site at = {}) {
     if (!take_free(seam::thread_number())) lock_slowly(at);
-    if (watch::is_on()) [[unlikely]] tell_taken(at);
+    if (wait_report::is_on()) [[unlikely]] report_taken(at);
   }
   using lock_calls::lock;
 
   bool try_lock(call_site at = {}) noexcept {
     const bool taken = try_take(seam::thread_number());
-    if (taken && watch::is_on()) [[unlikely]] tell_taken(at, by_try::yes);
+    if (taken && wait_report::is_on()) [[unlikely]] report_taken(at, by_try::yes);
     return taken;
   }
 
   void unlock(call_site at = {}) noexcept {
-    watch::gave(this);
-    auto mine = seam::thread_number();
-    // release: pairs with the acquire of whoever takes it next.
-    if (!word_.compare_exchange_strong(mine, 0, release, relaxed)) unlock_slowly(mine, at);
+    wait_report::gave(this);
+    auto owner = seam::thread_number();
+    // release: pairs with the acquire of the next owner.
+    if (!word_.compare_exchange_strong(owner, 0, release, relaxed)) unlock_slowly(owner, at);
   }
 
-  // True when the calling thread holds it (never for a coroutine's hold).
+  // Returns true if the calling thread holds the lock (never for a coroutine's hold).
   bool held_by_me() const noexcept {
     return (word_.load(relaxed) & owner_mask) == seam::thread_number();
   }
 
-  // How many wait in the list right now.
+  // The number of waiters in the list.
   std::size_t waiting() const noexcept;
 
  private:
-  // word_: bits 0..23 the owner's thread number, 0 when free, owner_mask when a coroutine holds it;
-  // bit 31 set while the list is not empty, so that unlock looks there.
+  // word_: bits 0..23 the owner's thread number, 0 if free, owner_mask if a coroutine holds it;
+  // bit 31 set while the list is not empty, so that unlock checks the list.
   static constexpr std::uint32_t owner_mask = 0x00ff'ffff;
   static constexpr std::uint32_t coroutine = owner_mask;
   static constexpr std::uint32_t has_waiters = 0x8000'0000;
@@ -91,7 +91,7 @@ class mutex : public lock_calls<mutex> {
   wait_list waiters_;  // protected by guard_
 };
 
-class mutex::lock_op : public lock_op_base {
+class mutex::lock_op : public detail::lock_op_base {
  public:
   enum owner_kind : std::uint8_t { by_thread, by_coroutine };
 
@@ -101,9 +101,9 @@ class mutex::lock_op : public lock_op_base {
 
   bool ready() const noexcept { return (mutex_.word_.load(relaxed) & owner_mask) == 0; }
   bool attempt() noexcept { return mutex_.try_take(me_); }
-  enlisted enlist(waiter& who) noexcept;
-  watch::subject about() const noexcept {
-    return {&mutex_, type_name, "lock", watch::served_by::holders};
+  enlisted enlist(waiter& waiting) noexcept;
+  wait_report::subject wait_subject() const noexcept {
+    return {&mutex_, type_name, "lock", wait_report::served_by::holders};
   }
   bool woken() noexcept;
   void retract() noexcept;
@@ -111,13 +111,13 @@ class mutex::lock_op : public lock_op_base {
 
  private:
   friend class mutex;
-  void check_not_mine(bool is_not) const noexcept {
+  void check_not_owner(bool is_not) const noexcept {
     check_object(is_not, &mutex_, type_name, "not to be locked again by the thread that holds it",
                  at_);
   }
   struct node : wait_node {
     std::uint32_t owner = 0;
-    bool hand_over = false;  // give it the lock itself: a coroutine, or a thread that is starving
+    bool hand_over = false;  // unlock must hand it the lock: a coroutine, or a starving thread
     bool given = false;      // the lock was handed over
   };
 

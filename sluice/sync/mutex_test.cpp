@@ -76,7 +76,7 @@ TEST(mutex_DeathTest, DestroyingItWithWaitersIsABrokenContract) {
         eventually([&] { return m->waiting() == 1; });
         delete m;
       },
-      "sluice::mutex.*neither owner nor waiters at destruction");
+      "sluice::mutex.*neither owner nor waiters at its destruction");
 }
 
 }  // namespace

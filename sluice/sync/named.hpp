@@ -1,13 +1,14 @@
 #pragma once
 
-// A name for a lock, a semaphore, an event: what reports call it.
+// A name for a lock, a semaphore, an event, shown in reports.
 //
-// Use it for the few objects that everybody waits for. What has options takes its name there
-// (`{.name = "emails"}`); what has none takes a `named` as the last argument of its constructor.
+// Use it for the few objects that many parties wait for. A type with options has a name option
+// (`{.name = "emails"}`); the others take a `named` as the last argument of the constructor.
 //
-// Guarantees: the name is kept beside the object, so one without a name is neither larger nor
-// slower. Any thread may ask for the name of anything at any time.
-// Cost: naming is one entry in a table; the end of an object without a name is two relaxed loads.
+// Guarantees: the name is stored beside the object, so an object without a name is neither larger
+// nor slower. Any thread may read the name of any object at any time.
+// Cost: naming is one entry in a table; the destruction of an object without a name is two relaxed
+// loads.
 //
 //     mutex ledger(named("ledger"));
 //     semaphore slots(8, named("uploads"));
@@ -21,7 +22,7 @@
 
 #include "sluice/base/atomic.hpp"
 #include "sluice/base/call_site.hpp"
-#include "sluice/sync/watch.hpp"
+#include "sluice/sync/detail/wait_report.hpp"
 
 namespace sluice {
 
@@ -34,26 +35,26 @@ class named {
   std::string_view name_;
 };
 
-namespace watch {
+namespace wait_report {
 
-// Empty: it has none.
+// Returns an empty string if the object has no name.
 std::string name_of(const void* object);
-// In place of the name that it had. An empty name is none.
+// Replaces the name; an empty name removes it.
 void set_name(const void* object, std::string_view name);
-// The same for a party that is no object: an actor.
-inline const void* key_of(party who) noexcept {
-  return reinterpret_cast<const void*>(who.word());  // no object has such an address
+// The key of an actor, which is a party but not an object.
+inline const void* key_of(party p) noexcept {
+  return reinterpret_cast<const void*>(p.word());  // no object has such an address
 }
-inline std::string name_of(party who) {
-  return name_of(key_of(who));
+inline std::string name_of(party p) {
+  return name_of(key_of(p));
 }
-// And the executor that it runs on. Without a name: neither is kept any longer.
-void set_name(party who, std::string_view name, const void* executor);
-const void* executor_of(party who);  // null: it is not known
+// Also sets the executor that the party runs on. An empty name removes both.
+void set_name(party p, std::string_view name, const void* executor);
+const void* executor_of(party p);  // null if not known
 
 namespace detail {
 inline constexpr std::size_t name_filter_size = 256;
-// How many objects with a name have an address of this kind.
+// The number of named objects per hash of the address.
 extern std::array<atomic<std::uint32_t>, name_filter_size> name_filter;
 inline std::size_t kind_of_address(const void* object) noexcept {
   const auto address = reinterpret_cast<std::uintptr_t>(object);
@@ -61,41 +62,41 @@ inline std::size_t kind_of_address(const void* object) noexcept {
 }
 }  // namespace detail
 
-// For destructors: the object takes its name, and what is known of it, with it.
-inline void gone(const void* object) noexcept {
-  // relaxed: who destroys an object has seen how it was made, and named.
-  if (glance(detail::name_filter[detail::kind_of_address(object)]) != 0) [[unlikely]] {
+// Called by destructors: removes the name and all records of the object.
+inline void destroyed(const void* object) noexcept {
+  // relaxed: the naming of an object happens before its destruction.
+  if (load_untracked(detail::name_filter[detail::kind_of_address(object)]) != 0) [[unlikely]] {
     set_name(object, {});
   }
   if (is_on()) [[unlikely]]
-    detail::gone(object);
+    detail::destroyed(object);
 }
 
-// As `contract_broken` (base/check.hpp), with the name of the object.
+// Same as `contract_broken` (base/check.hpp), with the name of the object.
 [[noreturn]] void contract_broken(const void* object, const char* type, const char* expected,
                                   std::source_location where) noexcept;
 [[noreturn]] void contract_broken(const void* object, const char* type, const char* expected,
                                   call_site caller, std::source_location where) noexcept;
 
-}  // namespace watch
+}  // namespace wait_report
 
-// As `check`, for an object that may have a name.
+// Same as `check`, for an object that may have a name.
 inline void check_object(bool holds, const void* object, const char* type, const char* expected,
                          std::source_location where = std::source_location::current()) noexcept {
-  if (!holds) [[unlikely]] watch::contract_broken(object, type, expected, where);
+  if (!holds) [[unlikely]] wait_report::contract_broken(object, type, expected, where);
 }
 inline void check_object(bool holds, const void* object, const char* type, const char* expected,
                          call_site caller,
                          std::source_location where = std::source_location::current()) noexcept {
-  if (!holds) [[unlikely]] watch::contract_broken(object, type, expected, caller, where);
+  if (!holds) [[unlikely]] wait_report::contract_broken(object, type, expected, caller, where);
 }
 // `caller` may be null.
 inline void check_object(bool holds, const void* object, const char* type, const char* expected,
                          const call_site* caller,
                          std::source_location where = std::source_location::current()) noexcept {
   if (holds) [[likely]] return;
-  if (caller == nullptr) watch::contract_broken(object, type, expected, where);
-  watch::contract_broken(object, type, expected, *caller, where);
+  if (caller == nullptr) wait_report::contract_broken(object, type, expected, where);
+  wait_report::contract_broken(object, type, expected, *caller, where);
 }
 
 }  // namespace sluice

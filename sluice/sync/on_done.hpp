@@ -1,11 +1,11 @@
 #pragma once
 
-// Calls a function when a wait is over: the callback form of every `async_x` call, for code that
+// Calls a function when a wait has ended: the callback form of every `async_x` call, for code that
 // is neither a thread that may block nor a coroutine.
 //
-// `make` returns the awaitable, `done` gets its result. Guarantees: `done` is called exactly once,
-// before `on_done` returns if there was nothing to wait for, else on the thread that ends the
-// wait; it must not throw. What the awaitable refers to must live until then.
+// `make` returns the awaitable, `done` takes its result. Guarantees: `done` is called exactly once,
+// before `on_done` returns if no wait was needed, else on the thread that ends the wait; it must
+// not throw. The objects that the awaitable refers to must live until then.
 // Cost: one allocation.
 //
 //     on_done([&] { return queue.async_pop({deadline::after(1s)}); },

@@ -11,7 +11,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST(OnDone, CallsBackAtOnceWhenThereIsNothingToWaitFor) {
+TEST(OnDone, CallsBackAtOnceIfNoWaitIsNeeded) {
   semaphore permits(1);
   int calls = 0;
   on_done([&] { return permits.async_acquire(); },
@@ -30,7 +30,7 @@ TEST(OnDone, CallsBackOnTheThreadThatEndsTheWait) {
   EXPECT_EQ(calls, 1);
 }
 
-TEST(OnDone, TellsThatTheDeadlinePassedAndTookNothing) {
+TEST(OnDone, ReportsThatTheDeadlinePassedAndTookNothing) {
   manual_clock clock;
   semaphore permits(0);
   status seen = status::ok;

@@ -1,16 +1,16 @@
 #pragma once
 
-// Lets at most so many through at a time: a count of permits that are taken and given back.
+// A count of permits that are taken and given back: at most that many parties are inside at a time.
 //
-// Use it to bound something that has no queue of its own: connections, memory, requests in
+// Use it to bound a resource that has no queue of its own: connections, memory, requests in
 // flight. Prefer `mutex` when there is exactly one permit and one owner.
 //
-// Guarantees: those who wait stand in line, and are served in that order, also when they ask for
-// different amounts: a request for many is not overtaken by later requests for few, so it cannot
-// starve (and while it waits, later requests wait behind it). A thread tries for a moment before it
-// joins the line, and only in that moment may a later one be faster. `release` synchronizes with
-// the `acquire` it satisfies. Any thread may release. Destroying it with waiters inside is a broken
-// contract, as is asking for 0 or less, or releasing past the largest count.
+// Guarantees: waiters are served in order of arrival, also when they request different amounts: a
+// large request is not overtaken by later small ones, so it cannot starve (and while it waits,
+// later requests wait behind it). A thread tries for a moment before it joins the list, and only
+// in that moment may a later one be faster. `release` synchronizes with the `acquire` it satisfies.
+// Any thread may release. Destroying it with waiters inside is a broken contract, as is acquiring 0
+// or less, or releasing past the largest count.
 // Cancel safety: a wait that timed out or was stopped took no permit.
 // Cost: 32 bytes, no allocation; uncontended one exchange and one store.
 //
@@ -28,6 +28,7 @@
 
 #include "sluice/sync/named.hpp"
 #include "sluice/sync/spin_lock.hpp"
+#include "sluice/sync/timed_lock_status.hpp"
 #include "sluice/sync/wait.hpp"
 
 namespace sluice {
@@ -38,46 +39,49 @@ class semaphore {
   static constexpr count_type max() noexcept { return std::numeric_limits<count_type>::max(); }
 
   explicit semaphore(count_type permits);
-  semaphore(count_type permits, named as) : semaphore(permits) { watch::set_name(this, as.name()); }
+  semaphore(count_type permits, named as) : semaphore(permits) {
+    wait_report::set_name(this, as.name());
+  }
   semaphore(const semaphore&) = delete;
   semaphore& operator=(const semaphore&) = delete;
   ~semaphore();
 
+  // Blocks until n permits are taken.
   void acquire(count_type n = 1, call_site at = {}) {
-    const status ended = acquire_within(n, at);
-    check(static_cast<bool>(ended), type_name, "an unlimited wait to be served", at);
+    const status ended = acquire(n, wait_limits(at));
+    check(static_cast<bool>(ended), type_name, "an unlimited wait to end by a release", at);
   }
-  status acquire(std::stop_token stop, count_type n = 1, call_site at = {}) {
-    return acquire_within(n, {{}, std::move(stop), at});
+  // Blocks until n permits are taken, within the limits. Returns ok, timed_out or stopped.
+  status acquire(count_type n, const wait_limits& limits) {
+    check_wanted(n, limits.at);
+    op now(*this, n);
+    const status ended = block_on(now, limits);
+    if (ended && wait_report::is_on()) [[unlikely]]
+      now.taken_by(wait_report::party::current(), limits.at);
+    return ended;
   }
+  status acquire(const wait_limits& limits) { return acquire(1, limits); }
+  // Takes n permits if they are free and no earlier request waits. Never waits.
   bool try_acquire(count_type n = 1, call_site at = {}) {
     check_wanted(n, at);
     op now(*this, n);
     const bool taken = now.attempt();
-    if (taken && watch::is_on()) [[unlikely]]
-      now.taken_by(watch::party::current(), at);
+    if (taken && wait_report::is_on()) [[unlikely]]
+      now.taken_by(wait_report::party::current(), at);
     return taken;
   }
-
+  // As std's semaphores.
   template <class Rep, class Period>
-  status try_acquire_for(std::chrono::duration<Rep, Period> wait, count_type n = 1,
-                         std::stop_token stop = {}, call_site at = {}) {
-    return acquire_within(n, {deadline::after(wait), std::move(stop), at});
+  timed_lock_status try_acquire_for(std::chrono::duration<Rep, Period> wait, count_type n = 1,
+                                    call_site at = {}) {
+    return acquire(n, {wait, {}, at});
   }
   template <class Clock, class Duration>
-  status try_acquire_until(std::chrono::time_point<Clock, Duration> when, count_type n = 1,
-                           std::stop_token stop = {}, call_site at = {}) {
-    return acquire_within(n, {deadline::at(when), std::move(stop), at});
+  timed_lock_status try_acquire_until(std::chrono::time_point<Clock, Duration> when,
+                                      count_type n = 1, call_site at = {}) {
+    return acquire(n, {when, {}, at});
   }
-  status acquire_within(count_type n, const wait_limits& limits) {
-    check_wanted(n, limits.at);
-    op now(*this, n);
-    const status ended = block_on(now, limits);
-    if (ended && watch::is_on()) [[unlikely]]
-      now.taken_by(watch::party::current(), limits.at);
-    return ended;
-  }
-  // co_await gives a status.
+  // co_await returns a status.
   auto async_acquire(count_type n = 1, wait_limits limits = {}) {
     check_wanted(n, limits.at);
     return awaitable<awaited_op>(std::move(limits), *this, n);
@@ -86,7 +90,7 @@ class semaphore {
   void release(count_type n = 1, call_site at = {});
 
   count_type available() const noexcept { return permits_.load(relaxed); }
-  // How many wait in the list right now.
+  // The number of waiters in the list.
   std::size_t waiting() const noexcept;
 
  private:
@@ -97,15 +101,16 @@ class semaphore {
     op(semaphore& s, count_type n) noexcept : semaphore_(s) { node_.wanted = n; }
     bool ready() const noexcept { return semaphore_.permits_.load(relaxed) >= node_.wanted; }
     bool attempt() noexcept;
-    enlisted enlist(waiter& who) noexcept;
+    enlisted enlist(waiter& waiting) noexcept;
     bool woken() const noexcept { return true; }  // always handed the permits
     void retract() noexcept;
     spin_budget& spin() noexcept { return semaphore_.spin_; }
     status result(status ended) const noexcept { return ended; }
-    watch::subject about() const noexcept {
-      return {&semaphore_, type_name, "acquire", watch::served_by::holders};
+    wait_report::subject wait_subject() const noexcept {
+      return {&semaphore_, type_name, "acquire", wait_report::served_by::holders};
     }
-    void taken_by(watch::party who, const call_site& at, bool awaited = false) const noexcept;
+    void taken_by(wait_report::party taker, const call_site& at,
+                  bool awaited = false) const noexcept;
 
    private:
     friend class semaphore;
@@ -116,20 +121,20 @@ class semaphore {
     node node_;
   };
 
-  // By a coroutine, a part of which may give them back on another thread.
+  // Permits taken by a coroutine, which may give them back on another thread.
   class awaited_op : public op {
    public:
     using op::op;
-    void taken_by(watch::party who, const call_site& at) const noexcept {
-      op::taken_by(who, at, true);
+    void taken_by(wait_report::party taker, const call_site& at) const noexcept {
+      op::taken_by(taker, at, true);
     }
   };
 
   void check_wanted(count_type n, call_site at) const noexcept {
     check_object(n > 0, this, type_name, "to acquire at least one permit", at);
   }
-  bool take(count_type n) noexcept;        // guard_ held
-  void serve(wake_batch& wakes) noexcept;  // guard_ held
+  bool take(count_type n) noexcept;        // must hold guard_
+  void serve(wake_batch& wakes) noexcept;  // must hold guard_
 
   mutable spin_lock guard_;
   spin_budget spin_;

@@ -16,19 +16,19 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Shut: no permit. Who gets through gives its permits back for the next.
+// Shut: no permit. A released waiter gives its permits back for the next.
 class semaphore_gate {
  public:
   status wait(const wait_limits& limits) {
-    const auto ended = semaphore_.acquire_within(wanted, limits);
+    const auto ended = semaphore_.acquire(wanted, limits);
     if (ended) semaphore_.release(wanted);
     return ended;
   }
   template <class Where>
   static detached await(semaphore_gate& gate, Where&, wait_limits limits, ending& ended) {
-    const auto how = co_await gate.semaphore_.async_acquire(wanted, std::move(limits));
-    if (how) gate.semaphore_.release(wanted);
-    ended.set(how);
+    const auto result = co_await gate.semaphore_.async_acquire(wanted, std::move(limits));
+    if (result) gate.semaphore_.release(wanted);
+    ended.set(result);
   }
   void open() { semaphore_.release(wanted); }
   std::size_t waiting() const { return semaphore_.waiting(); }
@@ -46,7 +46,7 @@ class semaphore_test : public ::testing::Test {
   void acquires(int number, semaphore::count_type wanted, wait_limits limits = {}) {
     const auto before = permits.waiting();
     threads.emplace_back([this, number, wanted, limits] {
-      if (!permits.acquire_within(wanted, limits)) return;
+      if (!permits.acquire(wanted, limits)) return;
       const std::lock_guard hold(mutex);
       order.push_back(number);
     });
@@ -89,11 +89,11 @@ TEST_F(semaphore_test, ServesInOrderOfArrival) {
   }
 }
 
-TEST_F(semaphore_test, ARequestForManyIsNotOvertakenByRequestsForFew) {
+TEST_F(semaphore_test, ALargeRequestIsNotOvertakenBySmallOnes) {
   acquires(1, 3);
   acquires(2, 1);
   permits.release(2);
-  EXPECT_FALSE(permits.try_acquire()) << "not even by one that would not wait";
+  EXPECT_FALSE(permits.try_acquire()) << "a try does not overtake either";
   EXPECT_EQ(permits.waiting(), 2U);
   permits.release(1);
   EXPECT_EQ(served(1), (std::vector{1}));
@@ -101,7 +101,7 @@ TEST_F(semaphore_test, ARequestForManyIsNotOvertakenByRequestsForFew) {
   EXPECT_EQ(served(2), (std::vector{1, 2}));
 }
 
-TEST_F(semaphore_test, ARequestForManyThatGivesUpLetsThoseBehindItPass) {
+TEST_F(semaphore_test, ALargeRequestThatGivesUpUnblocksLaterOnes) {
   std::stop_source source;
   acquires(1, 3, {{}, source.get_token()});
   acquires(2, 1);
@@ -155,7 +155,7 @@ TEST(semaphore_stress_test, NoPermitIsLostOrMade) {
 }
 
 TEST(semaphore_chain_test, AHundredThousandHandOversNeedNoStack) {
-  // Each coroutine is resumed by the release of the one before it.
+  // Each coroutine is resumed by the release of its predecessor.
   semaphore permits(0);
   int passed = 0;
   constexpr int coroutines = 100'000;
@@ -171,7 +171,7 @@ TEST(semaphore_chain_test, AHundredThousandHandOversNeedNoStack) {
   EXPECT_EQ(permits.available(), 1);
 }
 
-TEST(semaphore_DeathTest, CountsThatMakeNoSenseAreABrokenContract) {
+TEST(semaphore_DeathTest, InvalidCountsAreABrokenContract) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(semaphore(-1), "sluice::semaphore.*not negative");
   EXPECT_DEATH(semaphore(1).acquire(0), "sluice::semaphore.*at least one permit");

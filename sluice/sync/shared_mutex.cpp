@@ -6,8 +6,8 @@
 namespace sluice {
 namespace {
 
-// Which mutexes the calling thread reads, so that waiting for oneself is told instead of done.
-// A thread that reads more than `most` at once is not checked for the ones beyond.
+// The mutexes that the calling thread reads, so that a thread that would wait for itself fails a
+// check instead. A thread that reads more than `most` at once is not checked for the others.
 class reading_list {
  public:
   void add(const shared_mutex* m) noexcept {
@@ -43,11 +43,11 @@ constinit thread_local reading_list reading;
 }  // namespace
 
 shared_mutex::~shared_mutex() {
-  // Whoever has let the last owner in may still be about to release the guard.
+  // The thread that admitted the last owner may still be about to release the guard.
   const std::lock_guard hold(guard_);
   check_object(word_.load(relaxed) == 0, this, type_name,
                "neither owner, readers nor waiters at its destruction");
-  watch::gone(this);
+  wait_report::destroyed(this);
 }
 
 std::size_t shared_mutex::waiting_to_lock() const noexcept {
@@ -71,14 +71,14 @@ void shared_mutex::lock(call_site at) {
     const auto ended = wait_blocking(op, at.called_from(__builtin_return_address(0)));
     check(static_cast<bool>(ended), type_name, "an unlimited wait to end with the lock", at);
   }
-  if (watch::is_on()) [[unlikely]] tell_taken(at.called_from(__builtin_return_address(0)));
+  if (wait_report::is_on()) [[unlikely]] report_taken(at.called_from(__builtin_return_address(0)));
 }
 
 void shared_mutex::unlock(call_site at) noexcept {
-  watch::gave(this);
-  word mine = seam::thread_number();
-  // release: pairs with the acquire of whoever enters next.
-  if (!word_.compare_exchange_strong(mine, 0, release, relaxed)) unlock_slowly(mine, at);
+  wait_report::gave(this);
+  word owner = seam::thread_number();
+  // release: pairs with the acquire of the next party that enters.
+  if (!word_.compare_exchange_strong(owner, 0, release, relaxed)) unlock_slowly(owner, at);
 }
 
 void shared_mutex::unlock_slowly(word seen, call_site at) noexcept {
@@ -88,10 +88,10 @@ void shared_mutex::unlock_slowly(word seen, call_site at) noexcept {
                "to be unlocked by the thread that locked it", at);
   wake_batch wakes;
   const std::lock_guard hold(guard_);
-  // Nobody but the writer and the holder of guard_ changes a word that has a writer.
-  if (const auto entering = let_readers_in(wakes); entering > 0) {
+  // Only the writer and the holder of guard_ change a word that has a writer.
+  if (const auto entering = admit_readers(wakes); entering > 0) {
     word_.store(entering * one_reader | waiters_bit(), release);
-  } else if (!let_writer_in(wakes)) {
+  } else if (!admit_writer(wakes)) {
     word_.store(0, release);
   }
 }
@@ -106,14 +106,14 @@ void shared_mutex::lock_shared(call_site at) {
   entered_shared(from, by_try::no);
 }
 
-// By the calling thread.
+// Records a shared hold of the calling thread.
 void shared_mutex::entered_shared(const call_site& at, by_try tried) noexcept {
   reading.add(this);
-  if (!watch::is_on()) [[likely]] return;
-  watch::took({.object = this,
+  if (!wait_report::is_on()) [[likely]] return;
+  wait_report::took({.object = this,
                .type = type_name,
-               .how = watch::held_as::shared,
-               .by = watch::party::current(),
+               .mode = wait_report::held_as::shared,
+               .by = wait_report::party::current(),
                .at = at,
                .waited = tried == by_try::no});
 }
@@ -124,7 +124,7 @@ bool shared_mutex::try_lock_shared(call_site at) noexcept {
   return true;
 }
 
-status shared_mutex::lock_shared_within(const wait_limits& limits) {
+status shared_mutex::lock_shared(const wait_limits& limits) {
   const auto ended =
       block_on(lock_shared_op(*this, lock_shared_op::by_thread, &limits.at), limits);
   if (ended) entered_shared(limits.at, by_try::no);
@@ -133,14 +133,14 @@ status shared_mutex::lock_shared_within(const wait_limits& limits) {
 
 void shared_mutex::unlock_shared(call_site at) noexcept {
   reading.remove(this);
-  watch::gave(this);
+  wait_report::gave(this);
   leave_shared(at);
 }
 
 bool shared_mutex::enter_shared() noexcept {
   for (auto seen = word_.load(relaxed); (seen & (writer_mask | has_waiters)) == 0;) {
     check_object(readers(seen) < 0xffff'ffff, this, type_name, "fewer than 2^32 readers");
-    // acquire: pairs with the release of the writer who left.
+    // acquire: pairs with the release of the last writer.
     if (word_.compare_exchange_weak(seen, seen + one_reader, acquire, relaxed)) return true;
   }
   return false;
@@ -150,11 +150,11 @@ void shared_mutex::leave_shared(call_site at) noexcept {
   for (auto seen = word_.load(relaxed);;) {
     check_object(readers(seen) > 0, this, type_name,
                  "a reader inside when unlock_shared is called", at);
-    // The last one hands over. It stays inside until it has the guard, so that nobody can be let
-    // in before, and destroy the mutex under it.
+    // The last reader hands over. It stays inside until it has the guard, so that no party can be
+    // admitted before, and destroy the mutex while it is in use here.
     if (readers(seen) == 1 && (seen & has_waiters) != 0) return leave_shared_slowly();
-    // release: pairs with the acquire of the writer who enters next. Until then the word is changed
-    // by read-modify-writes only, so that writer synchronizes with every reader who left.
+    // release: pairs with the acquire of the next writer. Until then the word is changed only by
+    // read-modify-writes, so that writer synchronizes with every reader that left.
     if (word_.compare_exchange_weak(seen, seen - one_reader, release, relaxed)) return;
   }
 }
@@ -164,13 +164,14 @@ void shared_mutex::leave_shared_slowly() noexcept {
   const std::lock_guard hold(guard_);
   for (auto seen = word_.load(acquire);;) {
     if (readers(seen) == 1 && (seen & has_waiters) != 0) break;
-    // Those who waited have gone, or readers were let in, before we had the guard.
+    // The waiters have given up, or readers were admitted, before this thread had the guard.
     if (word_.compare_exchange_weak(seen, seen - one_reader, release, acquire)) return;
   }
-  // Only the last reader and the holder of guard_ change such a word, and we are both. The
-  // acquire above pairs with the releases of the readers who left before: they are passed on.
-  if (let_writer_in(wakes)) return;
-  const auto entering = let_readers_in(wakes);  // all writers have given up in the meantime
+  // Only the last reader and the holder of guard_ change such a word, and this thread is both. The
+  // acquire above pairs with the releases of the readers that left before, and admit_... publishes
+  // them to the next party.
+  if (admit_writer(wakes)) return;
+  const auto entering = admit_readers(wakes);  // all writers have given up in the meantime
   word_.store(entering == 0 ? 0 : entering * one_reader | waiters_bit(), release);
 }
 
@@ -182,20 +183,20 @@ void shared_mutex::check_not_held(word seen, word me, const call_site* at) const
                "not to be waited for by a thread that reads it: release the shared hold first", at);
 }
 
-auto shared_mutex::let_readers_in(wake_batch& wakes) noexcept -> word {
+auto shared_mutex::admit_readers(wake_batch& wakes) noexcept -> word {
   word entering = 0;
   while (auto* const node = claim_front(readers_)) {
-    wakes.add(*node->who);
+    wakes.add(*node->waiting);
     ++entering;
   }
   return entering;
 }
 
-bool shared_mutex::let_writer_in(wake_batch& wakes) noexcept {
+bool shared_mutex::admit_writer(wake_batch& wakes) noexcept {
   auto* const node = claim_front<lock_op::node>(writers_);
   if (node == nullptr) return false;
   word_.store(node->owner | waiters_bit(), release);
-  wakes.add(*node->who);
+  wakes.add(*node->waiting);
   return true;
 }
 
@@ -203,15 +204,15 @@ auto shared_mutex::waiters_bit() const noexcept -> word {
   return writers_.empty() && readers_.empty() ? 0 : has_waiters;
 }
 
-// Someone gave up. The mutex has an owner, for a free one has no list to leave.
+// Called when a wait has ended by a limit. The mutex has an owner: a free one has no waiters.
 void shared_mutex::leave_list(wait_node& node) noexcept {
   wake_batch wakes;
   const std::lock_guard hold(guard_);
   if (node.linked()) node.unlink();
   if (writers_.empty() && !readers_.empty() && writer(word_.load(relaxed)) == 0) {
-    // Only the writer who gave up held these readers back. Some readers are inside, and leave by
-    // compare-and-swap, so the word is added to. acquire: pairs with the writer before them all.
-    word_.fetch_add(let_readers_in(wakes) * one_reader, acq_rel);
+    // Only the writer that gave up blocked these readers. Some readers are inside, and leave by
+    // compare-and-swap, so the count is added. acquire: pairs with the release of the last writer.
+    word_.fetch_add(admit_readers(wakes) * one_reader, acq_rel);
   }
   mark_waiters();
 }
@@ -220,7 +221,7 @@ void shared_mutex::mark_waiters() noexcept {
   if (waiters_bit() == 0) word_.fetch_and(~has_waiters, relaxed);
 }
 
-enlisted shared_mutex::lock_op::enlist(waiter& who) noexcept {
+enlisted shared_mutex::lock_op::enlist(waiter& waiting) noexcept {
   const std::lock_guard hold(mutex_.guard_);
   for (auto seen = mutex_.word_.load(relaxed);;) {
     if (seen == 0) {
@@ -235,7 +236,7 @@ enlisted shared_mutex::lock_op::enlist(waiter& who) noexcept {
       break;
     }
   }
-  const auto joined = join(mutex_.writers_, node_, who);
+  const auto joined = link_waiter(mutex_.writers_, node_, waiting);
   if (joined == enlisted::ended) mutex_.mark_waiters();
   return joined;
 }
@@ -244,7 +245,7 @@ void shared_mutex::lock_op::retract() noexcept {
   mutex_.leave_list(node_);
 }
 
-enlisted shared_mutex::lock_shared_op::enlist(waiter& who) noexcept {
+enlisted shared_mutex::lock_shared_op::enlist(waiter& waiting) noexcept {
   const std::lock_guard hold(mutex_.guard_);
   for (auto seen = mutex_.word_.load(relaxed);;) {
     if ((seen & (writer_mask | has_waiters)) == 0) {
@@ -259,7 +260,7 @@ enlisted shared_mutex::lock_shared_op::enlist(waiter& who) noexcept {
       break;
     }
   }
-  const auto joined = join(mutex_.readers_, node_, who);
+  const auto joined = link_waiter(mutex_.readers_, node_, waiting);
   if (joined == enlisted::ended) mutex_.mark_waiters();
   return joined;
 }

@@ -28,18 +28,18 @@ class reader_gate {
   ~reader_gate() { open(); }
 
   status wait(const wait_limits& limits) {
-    const auto ended = lock_.lock_shared_within(limits);
+    const auto ended = lock_.lock_shared(limits);
     if (ended) lock_.unlock_shared();
     return ended;
   }
   template <class Where>
   static detached await(reader_gate& gate, Where&, wait_limits limits, ending& ended) {
-    status how = status::ok;
+    status result = status::ok;
     {
       auto held = co_await gate.lock_.async_lock_shared(std::move(limits));
-      how = held.status();
+      result = held.status();
     }
-    ended.set(how);
+    ended.set(result);
   }
   void open() {
     if (held_.owns_lock()) held_.unlock();
@@ -55,7 +55,7 @@ class reader_gate {
 
 INSTANTIATE_TYPED_TEST_SUITE_P(shared_mutex_shared, waiting_suite, reader_gate);
 
-// There is no way from a shared hold to an exclusive one: what does not compile cannot deadlock.
+// A shared hold has no call to upgrade it: such code does not compile, so it cannot deadlock.
 template <class Hold>
 concept can_upgrade = requires(Hold hold) {
   hold.upgrade();
@@ -82,15 +82,15 @@ concept has_upgrade = requires(Lock lock) {
 };
 static_assert(!has_upgrade<shared_mutex>);
 
-// Readers and writers that come in a known order, and stay inside until told to leave.
+// Readers and writers that arrive in a known order, and stay inside until the test releases them.
 class shared_mutex_test : public ::testing::Test {
  protected:
   class party {
    public:
     party(shared_mutex& lock, bool writes, wait_limits limits = {})
         : thread_([this, &lock, writes, limits] {
-            const auto ended = writes ? lock.lock_within(limits) : lock.lock_shared_within(limits);
-            state_ = ended ? inside : gone;
+            const auto ended = writes ? lock.lock(limits) : lock.lock_shared(limits);
+            state_ = ended ? inside : ended_without;
             if (!ended) return;
             eventually([&] { return leave_.load(); });
             writes ? lock.unlock() : lock.unlock_shared();
@@ -102,7 +102,7 @@ class shared_mutex_test : public ::testing::Test {
     }
     void gives_up() {
       eventually([&] { return state_ != outside; });
-      EXPECT_EQ(state_, gone);
+      EXPECT_EQ(state_, ended_without);
     }
     void leaves() {
       leave_ = true;
@@ -110,7 +110,7 @@ class shared_mutex_test : public ::testing::Test {
     }
 
    private:
-    enum state { outside, inside, gone };
+    enum state { outside, inside, ended_without };
     std::atomic<state> state_{outside};
     std::atomic<bool> leave_{false};
     std::jthread thread_;
@@ -161,7 +161,7 @@ TEST_F(shared_mutex_test, ReadersShareAndAWriterIsAlone) {
   lock.unlock();
 }
 
-TEST_F(shared_mutex_test, AWaitingWriterHoldsBackNewReaders) {
+TEST_F(shared_mutex_test, AWaitingWriterBlocksNewReaders) {
   auto r1 = reader_inside();
   auto w = queues(to_write);
   EXPECT_FALSE(lock.try_lock_shared());
@@ -195,7 +195,7 @@ TEST_F(shared_mutex_test, AfterAWriterTheReadersThatWaitedGoFirst) {
   r3->leaves();
 }
 
-TEST_F(shared_mutex_test, WritersGoInOrderOfArrival) {
+TEST_F(shared_mutex_test, WritersAreServedInOrderOfArrival) {
   auto w1 = writer_inside();
   auto w2 = queues(to_write);
   auto w3 = queues(to_write);
@@ -207,7 +207,7 @@ TEST_F(shared_mutex_test, WritersGoInOrderOfArrival) {
   w3->leaves();
 }
 
-TEST_F(shared_mutex_test, AWriterThatGivesUpLetsTheReadersItHeldBackIn) {
+TEST_F(shared_mutex_test, AWriterThatGivesUpUnblocksTheReaders) {
   auto r1 = reader_inside();
   std::stop_source source;
   auto w = queues(to_write, {{}, source.get_token()});
@@ -218,7 +218,7 @@ TEST_F(shared_mutex_test, AWriterThatGivesUpLetsTheReadersItHeldBackIn) {
   r2->gets_in();
   r3->gets_in();
   EXPECT_EQ(lock.waiting(), 0U);
-  EXPECT_TRUE(lock.try_lock_shared()) << "nobody is held back any more";
+  EXPECT_TRUE(lock.try_lock_shared()) << "readers are not blocked now";
   lock.unlock_shared();
   r1->leaves();
   r2->leaves();
@@ -234,7 +234,7 @@ TEST_F(shared_mutex_test, AWriterThatGivesUpLeavesThePlaceToTheNextWriter) {
   eventually([&] { return clock.pending() == 1; });
   clock.advance(1s);
   w1->gives_up();
-  EXPECT_FALSE(r2->is_inside()) << "the second writer still holds it back";
+  EXPECT_FALSE(r2->is_inside()) << "the second writer still blocks it";
   r1->leaves();
   w2->gets_in();
   w2->leaves();
@@ -322,7 +322,7 @@ TEST_F(shared_mutex_test, ReadersSeeWholeWritesUnderStress) {
 }
 
 TEST_F(shared_mutex_test, NeitherReadersNorWritersStarve) {
-  // Two of each kind go round without a pause; every one of the four gets its turns.
+  // Two of each kind loop without a pause; each of the four must make progress.
   std::atomic<int> turns[4] = {};
   std::atomic<bool> stop{false};
   std::vector<std::jthread> threads;
@@ -343,7 +343,7 @@ TEST_F(shared_mutex_test, NeitherReadersNorWritersStarve) {
   stop = true;
 }
 
-TEST_F(shared_mutex_test, WhoHasItLastMayDestroyIt) {
+TEST_F(shared_mutex_test, TheLastHolderMayDestroyIt) {
   stress run;
   for (int i = 0; i < 500; ++i) {
     auto m = std::make_unique<shared_mutex>();
@@ -364,7 +364,7 @@ class shared_mutex_DeathTest : public ::testing::Test {
   void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
 };
 
-TEST_F(shared_mutex_DeathTest, ReadingWhatOneWritesIsABrokenContract) {
+TEST_F(shared_mutex_DeathTest, AReadLockByTheWriterIsABrokenContract) {
   EXPECT_DEATH(
       {
         shared_mutex m;
@@ -374,7 +374,7 @@ TEST_F(shared_mutex_DeathTest, ReadingWhatOneWritesIsABrokenContract) {
       "sluice::shared_mutex.*not to be locked again by the thread that holds it exclusively");
 }
 
-TEST_F(shared_mutex_DeathTest, WaitingToWriteWhatOneReadsIsABrokenContract) {
+TEST_F(shared_mutex_DeathTest, AnUpgradeIsABrokenContract) {
   EXPECT_DEATH(
       {
         shared_mutex m;
@@ -384,7 +384,7 @@ TEST_F(shared_mutex_DeathTest, WaitingToWriteWhatOneReadsIsABrokenContract) {
       "sluice::shared_mutex.*release the shared hold first");
 }
 
-TEST_F(shared_mutex_DeathTest, WaitingBehindAWriterForWhatOneReadsIsABrokenContract) {
+TEST_F(shared_mutex_DeathTest, ASecondReadLockBehindAWriterIsABrokenContract) {
   EXPECT_DEATH(
       {
         shared_mutex m;

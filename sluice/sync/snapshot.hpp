@@ -1,22 +1,22 @@
 #pragma once
 
-// Publishes a value that readers see whole: never half of the old and half of the new.
+// Publishes a value of which readers always see one whole version.
 //
-// Use it for what is read all the time and replaced now and then: configuration, routing tables,
-// price lists. Prefer `guarded<T, shared_mutex>` when the value is large and changed in place
-// often, because every change here makes a new copy.
+// Use it for values that are read often and replaced rarely: configuration, routing tables, price
+// lists. Prefer `guarded<T, shared_mutex>` when the value is large and often changed in place,
+// because every change here makes a new copy.
 //
-// Guarantees: any thread may call anything. `load` gives a view: the version that was current, as
-// a constant, kept alive for as long as a view of it lives (also beyond the snapshot itself).
-// Readers never block, whatever writers do. One thread never sees versions go backwards; a publish
+// Guarantees: any thread may call anything. `load` returns a view: the version that was current, as
+// a constant, kept alive as long as a view of it exists (also beyond the snapshot itself).
+// Readers never block on writers. One thread never sees versions go backwards; a publish
 // synchronizes with every load that sees it. Versions are numbered 1, 2, 3 and so on, in the order
-// they were published. Writers take turns behind a mutex: `update` runs its function exactly once,
-// on a copy of the newest version, and nothing is published in between; if the function throws,
-// nothing is published. Publishing from inside that function is a broken contract. A replaced
-// version is destroyed by whoever lets go of it last, outside every lock.
-// Cost: `load` is one atomic add, and no allocation; letting go is another. A reader that keeps
-// its view and calls `refresh` pays one plain load until there is something new. `publish` is one
-// allocation.
+// of publication. Writers are serialized by a mutex: `update` runs its function exactly once, on a
+// copy of the newest version, and nothing is published in between; if the function throws, nothing
+// is published. Publishing from inside that function is a broken contract. A replaced version is
+// destroyed by its last holder, outside every lock.
+// Cost: `load` is one atomic add, and no allocation; releasing a view is another. A reader that
+// keeps its view and calls `refresh` pays one plain load until a new version is published.
+// `publish` is one allocation.
 // Limits: addresses of 48 bits, and fewer than 32,768 threads inside `load` at the same instant;
 // both are checked. The number of views alive is not limited.
 //
@@ -33,7 +33,7 @@
 
 #include "sluice/base/atomic.hpp"
 #include "sluice/base/check.hpp"
-#include "sluice/base/shared.hpp"
+#include "sluice/base/race_checked.hpp"
 #include "sluice/sync/mutex.hpp"
 
 namespace sluice {
@@ -43,18 +43,19 @@ namespace detail {
 // A version and the number of parties that hold it.
 //
 // The count is split. While a version is current, `load` counts in the word beside its address
-// (see version_word), so that finding the version and holding it is one step; letting go counts
-// down here. Neither alone is the number of holders. `not_retired` stands for the count that is
+// (see version_word), so that finding the version and holding it is one step; releasing counts
+// down here. Neither alone is the number of holders. `not_retired` represents the count that is
 // still in the word: it keeps `holders` far from zero until the version is replaced and the two
-// are put together. From then on `holders` is exact, and whoever brings it to zero destroys.
+// are added. From then on `holders` is exact, and the holder that brings it to zero destroys the
+// version.
 struct version_base {
   static constexpr std::int64_t not_retired = std::int64_t{1} << 62;
 
   explicit version_base(std::uint64_t n) noexcept : number(n) {}
 
-  // True: it was the last, and the caller destroys the version.
+  // Returns true for the last holder: the caller must destroy the version.
   [[nodiscard]] bool change_holders(std::int64_t by) noexcept {
-    // acq_rel: what each holder did with the value comes before its destruction by the last.
+    // acq_rel: each holder's use of the value happens before its destruction by the last holder.
     return holders.fetch_add(by, acq_rel) + by == 0;
   }
 
@@ -65,27 +66,27 @@ struct version_base {
 // The address of the current version and how often it was loaded.
 //
 // word_: bits 0..47 the address; bits 48..63 loads that are not yet in `holders`.
-// From `TransferAt` loads on, a loader first moves the count over to `holders`, so that the bits
-// run over only if 65,536 - TransferAt threads stand between their add and that move.
+// From `TransferAt` loads on, a loader first moves the count to `holders`, so that the bits
+// overflow only if 65,536 - TransferAt threads are between their add and that move.
 template <std::uint64_t TransferAt = 32'768>
 class version_word {
  public:
   explicit version_word(version_base* first) noexcept : word_(pack(first)) {}
 
-  // The current version, held.
+  // Returns the current version, held.
   version_base* hold() noexcept {
     // acquire: pairs with the release in `replace`. In between there are only read-modify-writes,
-    // which hand that release on.
+    // which continue its release sequence.
     const auto before = word_.fetch_add(one, acquire);
     auto* const held = address(before);
     if (count(before) >= TransferAt - 1) [[unlikely]] transfer(*held, count(before));
     return held;
   }
 
-  // One writer at a time. Gives back the loads of the replaced version, to add to its holders.
+  // One writer at a time. Returns the loads of the replaced version, to add to its holders.
   std::int64_t replace(version_base* next) noexcept {
     // release: pairs with the acquire in `hold`. acquire: pairs with the release in `transfer`, so
-    // that the moved count reaches `holders` before what is given back here.
+    // that the moved count reaches `holders` before the count returned here.
     return static_cast<std::int64_t>(count(word_.exchange(pack(next), acq_rel)));
   }
 
@@ -104,13 +105,13 @@ class version_word {
   }
   static std::uint64_t count(std::uint64_t word) noexcept { return word >> address_bits; }
 
-  // The caller holds `held`, so its address cannot come back as that of another version.
+  // The caller holds `held`, so its address cannot be reused for another version.
   void transfer(version_base& held, std::uint64_t seen_count) noexcept {
     check(seen_count < 0xffff, "sluice::snapshot", "fewer than 32,768 threads inside load");
     for (auto seen = word_.load(relaxed); address(seen) == &held && count(seen) >= TransferAt;) {
       const auto moved = static_cast<std::int64_t>(count(seen));
-      // First here, then out of the word: a holder may be counted twice for a moment, never not at
-      // all. The results cannot be zero, because the caller itself holds.
+      // First add here, then remove from the word: a holder may be counted twice for a moment, but
+      // is always counted. The results cannot be zero, because the caller itself holds.
       [[maybe_unused]] const bool up = held.change_holders(moved);
       // release: pairs with the acquire in `replace`.
       if (word_.compare_exchange_weak(seen, seen & (one - 1), release, relaxed)) return;
@@ -140,29 +141,29 @@ class snapshot {
     return view(static_cast<version_node*>(word_.hold()));
   }
 
-  // Makes `mine`, a view of this snapshot or empty, a view of the newest version. True: it was
-  // not one before.
-  bool refresh(view& mine) const noexcept {
+  // Makes `current`, a view of this snapshot or an empty one, a view of the newest version. Returns
+  // false if it already was.
+  bool refresh(view& current) const noexcept {
     // A load may already have seen a version whose number is not stored yet: hence not `==`.
-    if (mine && mine.version() >= version()) return false;
-    mine = load();
+    if (current && current.version() >= version()) return false;
+    current = load();
     return true;
   }
 
-  // The number of the newest version; a later load sees that one or a newer.
+  // The number of the newest version; a later load sees this or a newer one.
   std::uint64_t version() const noexcept {
     // acquire: pairs with the release in `replace`, so that the word is at least as new.
     return version_.load(acquire);
   }
 
-  // Replaces the value, whatever it is by now. Gives the number of the new version.
+  // Replaces the current value. Returns the number of the new version.
   std::uint64_t publish(T value) {
     auto next = std::make_unique<version_node>(0, std::move(value));
     std::unique_lock turn(writers_);
     return replace(std::move(next), turn);
   }
 
-  // Copies the newest value, lets `change(T&)` work on the copy, publishes it.
+  // Copies the newest value, calls `change(T&)` on the copy, publishes it. Returns its number.
   template <class F>
   std::uint64_t update(F&& change) {
     std::unique_lock turn(writers_);
@@ -203,13 +204,13 @@ class snapshot {
   }
 
   mutable detail::version_word<> word_;
-  // Away from the word, which every load writes.
+  // Not in the cache line of the word, which every load writes.
   alignas(64) atomic<std::uint64_t> version_{1};
   mutex writers_;
   version_node* current_;  // protected by writers_; the same address as in the word
 };
 
-// A version, kept alive. Copying it is one atomic add. Empty when made by default or moved from;
+// Keeps a version alive. Copying it is one atomic add. Empty if default-constructed or moved from;
 // reading an empty one is a broken contract. A view belongs to one thread at a time.
 template <class T>
 class snapshot<T>::view {

@@ -25,8 +25,8 @@ namespace {
 using sluice::snapshot;
 using sluice::testing::eventually;
 
-// A value of many words that all say the same, so that half of another shows; and that counts how
-// many of its kind are alive, so that a leak and a double destruction show.
+// A value of many equal words, so that a torn value is detected. It counts its live instances, so
+// that a leak and a double destruction are detected.
 class tally {
  public:
   explicit tally(std::uint64_t n) noexcept {
@@ -59,7 +59,7 @@ static_assert(std::is_nothrow_move_constructible_v<snapshot<int>::view>);
 static_assert(std::is_same_v<decltype(*std::declval<snapshot<int>::view&>()), const int&>);
 static_assert(noexcept(std::declval<const snapshot<int>&>().load()));
 
-TEST(Snapshot, LoadGivesTheInitialValueAsVersionOne) {
+TEST(Snapshot, LoadReturnsTheInitialValueAsVersionOne) {
   const snapshot<std::string> name("first");
   const auto seen = name.load();
   EXPECT_EQ(*seen, "first");
@@ -106,7 +106,7 @@ TEST(Snapshot, AReplacedVersionIsDestroyedWithItsLastView) {
   copy = {};
   EXPECT_EQ(tally::alive, 1);
   box.publish(tally(3));
-  EXPECT_EQ(tally::alive, 1) << "a version that nobody views ends when it is replaced";
+  EXPECT_EQ(tally::alive, 1) << "a version without views is destroyed when it is replaced";
 }
 
 TEST(Snapshot, ViewsCopyMoveAndAssign) {
@@ -155,15 +155,15 @@ TEST(Snapshot, TakesValuesThatOnlyMove) {
   EXPECT_EQ(**box.load(), 2);
 }
 
-TEST(Snapshot, RefreshLoadsOnlyWhatIsNew) {
+TEST(Snapshot, RefreshLoadsOnlyNewVersions) {
   snapshot<int> number(10);
-  snapshot<int>::view mine;
-  EXPECT_TRUE(number.refresh(mine)) << "an empty view is always out of date";
-  EXPECT_FALSE(number.refresh(mine));
+  snapshot<int>::view view;
+  EXPECT_TRUE(number.refresh(view)) << "an empty view is always out of date";
+  EXPECT_FALSE(number.refresh(view));
   number.publish(11);
-  EXPECT_TRUE(number.refresh(mine));
-  EXPECT_EQ(*mine, 11);
-  EXPECT_FALSE(number.refresh(mine));
+  EXPECT_TRUE(number.refresh(view));
+  EXPECT_EQ(*view, 11);
+  EXPECT_FALSE(number.refresh(view));
 }
 
 TEST(Snapshot, MoreViewsAtOnceThanTheCountInTheWordCanHold) {
@@ -275,8 +275,8 @@ TEST(SnapshotStress, ReadersSeeWholeVersionsInOrderAndNothingLeaks) {
               static_cast<unsigned long long>(seed));
 }
 
-// The word alone, which here moves its count over at every third load instead of every 32,768th.
-// Versions are kept to the end, so that one that ends too early is seen, and not merely reused.
+// The word alone, which here moves its count at every third load instead of every 32,768th.
+// Versions are kept to the end, so that an early end is detected, and memory is not reused.
 class short_word {
  public:
   explicit short_word(std::size_t versions) : versions_(versions), word_(make_all()) {}
@@ -288,12 +288,12 @@ class short_word {
 
   version* hold() { return static_cast<version*>(word_.hold()); }
 
-  void let_go(version* held) {
+  void release(version* held) {
     EXPECT_FALSE(held->ended) << "ended while held";
     change(*held, -1);
   }
 
-  // False: there are no more versions.
+  // Returns false if no version is left.
   bool replace() {
     const auto next = at_ + 1;
     const bool more = next < versions_.size();
@@ -339,11 +339,11 @@ TEST(SnapshotStress, HoldersAreCountedRightWhileTransfersRaceWithReplacements) {
         std::array<short_word::version*, 4> kept{};
         for (int n = 0; n < loads; ++n) {
           auto& place = kept[random.below(4)];
-          if (place != nullptr) current.let_go(place);
+          if (place != nullptr) current.release(place);
           place = current.hold();
         }
         for (auto* const place : kept) {
-          if (place != nullptr) current.let_go(place);
+          if (place != nullptr) current.release(place);
         }
         --reading;
       });
@@ -361,7 +361,7 @@ TEST(SnapshotStress, HoldersAreCountedRightWhileTransfersRaceWithReplacements) {
               static_cast<unsigned long long>(seed));
 }
 
-TEST(SnapshotDeathTest, ReadingAnEmptyViewSaysSo) {
+TEST(SnapshotDeathTest, ReadingAnEmptyViewIsABrokenContract) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(
       {

@@ -1,16 +1,16 @@
 #pragma once
 
 // Guards a few instructions, where putting a thread to sleep would cost a thousand times the
-// section itself.
+// critical section.
 //
-// Use it for sections that never block, allocate or call foreign code. Prefer `mutex` for
+// Use it for critical sections that never block, allocate or call user code. Prefer `mutex` for
 // everything else. It guards the wait list inside every other primitive of this library.
 //
 // Guarantees: mutual exclusion; unlock synchronizes with the next lock. Not fair: under contention
-// a thread that just had it is likely to get it again, which keeps the guarded data in one core's
-// cache and is what makes it fast. Waiting backs off at random, then yields, then naps, so a
-// preempted owner always gets the core back. Unlocking what nobody holds is a broken contract.
-// Not recursive. Any thread may unlock (it does not know its owner).
+// the previous owner is likely to get the lock again, which keeps the guarded data in one core's
+// cache and makes the lock fast. Waiting backs off at random, then yields, then naps, so a
+// preempted owner always gets the core back. Unlocking a free lock is a broken contract.
+// Not recursive. Any thread may unlock (the owner is not recorded).
 // Cost: 4 bytes; one atomic exchange to lock, one plain store to unlock (./bench sync).
 //
 //     const sluice::lock_guard hold(spin);
@@ -23,6 +23,7 @@
 #include "sluice/base/check.hpp"
 #include "sluice/base/deadline.hpp"
 #include "sluice/base/outcome.hpp"
+#include "sluice/sync/wait_limits.hpp"
 
 namespace sluice {
 
@@ -41,15 +42,16 @@ class spin_lock {
     return word_.exchange(1, acquire) == 0;
   }
 
-  status lock(std::stop_token stop) noexcept { return lock_within({}, stop); }
+  // Within the limits. Returns ok, timed_out or stopped.
+  status lock(const wait_limits& limits) noexcept;
 
   template <class Rep, class Period>
   bool try_lock_for(std::chrono::duration<Rep, Period> wait) noexcept {
-    return static_cast<bool>(lock_within(deadline::after(wait), {}));
+    return static_cast<bool>(lock(wait));
   }
   template <class Clock, class Duration>
   bool try_lock_until(std::chrono::time_point<Clock, Duration> when) noexcept {
-    return static_cast<bool>(lock_within(deadline::at(when), {}));
+    return static_cast<bool>(lock(when));
   }
 
   void unlock(call_site at = {}) noexcept {
@@ -59,7 +61,6 @@ class spin_lock {
 
  private:
   void lock_slowly() noexcept;
-  status lock_within(deadline until, std::stop_token stop) noexcept;
 
   atomic<std::uint32_t> word_{0};
 };

@@ -42,7 +42,7 @@ TEST(spin_lock_test, APreemptedOwnerGetsTheCoreBack) {
   EXPECT_EQ(sum, 16 * 500);
 }
 
-TEST(spin_lock_DeathTest, UnlockingWhatNobodyHoldsIsABrokenContract) {
+TEST(spin_lock_DeathTest, UnlockingAFreeLockIsABrokenContract) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(spin_lock().unlock(), "sluice::spin_lock.*to be locked when it is unlocked");
 }

@@ -20,8 +20,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// The smallest primitive there is: one mark that is put down and taken away. Its operation writes
-// down what was asked of it, so that the tests see how a wait is conducted.
+// A minimal primitive: one mark that is put and taken. Its operation records the calls to it, so
+// that the tests can check the sequence of a wait.
 class mark {
  public:
   class op {
@@ -33,11 +33,11 @@ class mark {
       ++mark_.attempts;
       return mark_.take();
     }
-    enlisted enlist(waiter& who) {
+    enlisted enlist(waiter& waiting) {
       const std::lock_guard hold(mark_.guard_);
       ++mark_.enlists;
       if (mark_.take()) return enlisted::finished;
-      return join(mark_.list_, node_, who);
+      return link_waiter(mark_.list_, node_, waiting);
     }
     bool woken() { return true; }
     void retract() {
@@ -57,7 +57,7 @@ class mark {
     wake_batch wakes;
     const std::lock_guard hold(guard_);
     if (auto* const node = claim_front(list_)) {
-      wakes.add(*node->who);
+      wakes.add(*node->waiting);
     } else {
       ++there_;
     }
@@ -84,7 +84,7 @@ class mark {
   wait_list list_;
 };
 
-TEST(wait_test, WhatIsReadyIsTakenWithoutJoiningTheList) {
+TEST(wait_test, AReadyMarkIsTakenWithoutJoiningTheList) {
   mark m;
   m.put();
   EXPECT_EQ(block_on(mark::op(m)), status::ok);
@@ -92,7 +92,7 @@ TEST(wait_test, WhatIsReadyIsTakenWithoutJoiningTheList) {
   EXPECT_EQ(m.enlists, 0);
 }
 
-TEST(wait_test, AStopThatCameFirstTriesNothing) {
+TEST(wait_test, AnEarlierStopTriesNothing) {
   mark m;
   m.put();
   std::stop_source source;
@@ -137,40 +137,42 @@ TEST(wait_test, ACoroutineThatIsReadyDoesNotSuspend) {
   EXPECT_EQ(sink.pending(), 0U);
 }
 
-TEST(wait_test, ACoroutineIsResumedOnItsSinkWhicheverWayItsWaitEnds) {
+TEST(wait_test, ACoroutineIsResumedOnItsSinkHoweverItsWaitEnds) {
   for (int way = 0; way < 3; ++way) {
     mark m;
     manual_sink sink;
     manual_clock clock;
     std::stop_source source;
-    std::optional<status> how;
+    std::optional<status> result;
     [](manual_sink&, mark& on, wait_limits limits, std::optional<status>& out) -> detached {
       out = co_await awaitable<mark::op>(limits, on);
-    }(sink, m, {deadline::after(1s, clock), source.get_token()}, how);
+    }(sink, m, {deadline::after(1s, clock), source.get_token()}, result);
     if (way == 0) m.put();
     if (way == 1) clock.advance(1s);
     if (way == 2) source.request_stop();
-    EXPECT_FALSE(how.has_value()) << "only its sink resumes it";
+    EXPECT_FALSE(result.has_value()) << "only its sink resumes it";
     EXPECT_EQ(sink.pending(), 1U);
-    m.put();            // too late for it, whatever it was
+    m.put();            // after the end of the wait: no effect
     clock.advance(1s);  // and so are these
     source.request_stop();
     EXPECT_EQ(sink.run_all(), 1U);
     const status expected[] = {status::ok, status::timed_out, status::stopped};
-    EXPECT_EQ(*how, expected[way]);
+    EXPECT_EQ(*result, expected[way]);
     EXPECT_EQ(clock.pending(), 0U) << "no timer is left behind";
   }
 }
 
 TEST(wait_test, AStopWhileACoroutineIsBeingSetUpEndsIt) {
-  // The stop comes when its callback is in place and the wait is not yet linked.
+  // The stop is requested when its callback is installed and the wait is not linked yet.
   class stops_when_enlisted {
    public:
     stops_when_enlisted(mark& m, std::stop_source s) : op_(m), source_(std::move(s)) {}
+    bool ready() const { return op_.ready(); }
+    spin_budget& spin() { return op_.spin(); }
     bool attempt() { return false; }
-    enlisted enlist(waiter& who) {
+    enlisted enlist(waiter& waiting) {
       source_.request_stop();
-      return op_.enlist(who);
+      return op_.enlist(waiting);
     }
     bool woken() { return op_.woken(); }
     void retract() { op_.retract(); }
@@ -182,14 +184,14 @@ TEST(wait_test, AStopWhileACoroutineIsBeingSetUpEndsIt) {
   };
   mark m;
   std::stop_source source;
-  std::optional<status> how;
+  std::optional<status> result;
   [](mark& on, std::stop_source stop, std::optional<status>& out) -> detached {
     wait_limits limits;
     limits.stop = stop.get_token();
     out = co_await awaitable<stops_when_enlisted>(limits, on, stop);
-  }(m, source, how);
-  ASSERT_TRUE(how.has_value());
-  EXPECT_EQ(*how, status::stopped);
+  }(m, source, result);
+  ASSERT_TRUE(result.has_value());
+  EXPECT_EQ(*result, status::stopped);
   EXPECT_EQ(m.waiting(), 0U);
 }
 
@@ -204,29 +206,29 @@ detached wait_inheriting(mark& on, std::stop_token given, std::stop_token inheri
 TEST(wait_test, AWaitWithoutATokenIsStoppedByTheOneItInherits) {
   mark m;
   std::stop_source awaiting;
-  std::optional<status> how;
-  wait_inheriting(m, {}, awaiting.get_token(), how);
-  EXPECT_FALSE(how.has_value());
+  std::optional<status> result;
+  wait_inheriting(m, {}, awaiting.get_token(), result);
+  EXPECT_FALSE(result.has_value());
   awaiting.request_stop();
-  ASSERT_TRUE(how.has_value());
-  EXPECT_EQ(*how, status::stopped);
-  how.reset();
+  ASSERT_TRUE(result.has_value());
+  EXPECT_EQ(*result, status::stopped);
+  result.reset();
   m.put();
-  wait_inheriting(m, {}, awaiting.get_token(), how);
-  EXPECT_EQ(*how, status::stopped) << "also one that was requested before";
+  wait_inheriting(m, {}, awaiting.get_token(), result);
+  EXPECT_EQ(*result, status::stopped) << "also a stop that was requested before";
 }
 
 TEST(wait_test, AWaitWithATokenOfItsOwnInheritsNone) {
   mark m;
   std::stop_source own;
   std::stop_source awaiting;
-  std::optional<status> how;
-  wait_inheriting(m, own.get_token(), awaiting.get_token(), how);
+  std::optional<status> result;
+  wait_inheriting(m, own.get_token(), awaiting.get_token(), result);
   awaiting.request_stop();
-  EXPECT_FALSE(how.has_value());
+  EXPECT_FALSE(result.has_value());
   own.request_stop();
-  ASSERT_TRUE(how.has_value());
-  EXPECT_EQ(*how, status::stopped);
+  ASSERT_TRUE(result.has_value());
+  EXPECT_EQ(*result, status::stopped);
 }
 
 TEST(wait_test, ABudgetGrowsWhenSpinningPaysAndShrinksWhenItDoesNot) {
@@ -245,9 +247,9 @@ TEST(wait_test, AHundredThousandResumptionsOnOneThreadNeedNoStack) {
   semaphore pong(0);
   constexpr int rounds = 100'000;
   int played = 0;
-  const auto player = [](semaphore& mine, semaphore& other, int& count) -> detached {
+  const auto player = [](semaphore& own, semaphore& other, int& count) -> detached {
     for (int i = 0; i < rounds; ++i) {
-      (void)co_await mine.async_acquire();
+      (void)co_await own.async_acquire();
       ++count;
       other.release();
     }
@@ -265,10 +267,10 @@ TEST(wait_test, ABlockingCallInACoroutineThatAWaitResumedDoesNotTakeThatWaitsWak
   std::atomic<bool> ready = false;
   std::atomic<bool> nested_set = false;
   std::atomic<bool> returned_early = false;
-  std::unique_lock first(m);  // so that the coroutine waits in line for it
+  std::unique_lock first(m);  // so that the coroutine waits for it
   [](mutex& lock, event& gate, std::atomic<bool>& set, std::atomic<bool>& early) -> detached {
     auto hold = co_await lock.async_lock();
-    gate.wait();  // blocks the thread that let it in, which is in the middle of its own wait
+    gate.wait();  // blocks the thread that released it, which is in the middle of its own wait
     early = !set;
   }(m, nested, nested_set, returned_early);
   ASSERT_EQ(m.waiting(), 1U);

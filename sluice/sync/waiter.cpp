@@ -26,21 +26,21 @@ class asleep {
 };
 
 struct end_on_stop {
-  waiter& who;
+  waiter& self;
   void operator()() const noexcept {
-    if (who.end(waiter::state::stopped)) who.wake();
+    if (self.end(waiter::state::stopped)) self.wake();
   }
 };
 
-// Ends a thread's wait at a time of a clock that the kernel does not know.
+// Ends a thread's wait at a time of a clock that is not the kernel's.
 class thread_timer final : public timer {
  public:
-  explicit thread_timer(waiter& who) noexcept : who_(who) {}
-  bool claim() noexcept override { return who_.end(waiter::state::timed_out); }
-  void fire() noexcept override { who_.wake(); }
+  explicit thread_timer(waiter& waiting) noexcept : waiting_(waiting) {}
+  bool claim() noexcept override { return waiting_.end(waiter::state::timed_out); }
+  void fire() noexcept override { waiting_.wake(); }
 
  private:
-  waiter& who_;
+  waiter& waiting_;
 };
 
 }  // namespace
@@ -49,7 +49,7 @@ void wake_batch::wake_all() noexcept {
   const run_scope coroutines_last;
   while (first_ != nullptr) {
     waiter& next = *first_;
-    first_ = next.next_to_wake_;  // before waking: it may be gone after
+    first_ = next.next_to_wake_;  // before waking: it may be destroyed then
     next.wake();
   }
 }
@@ -62,7 +62,7 @@ const sleep_observer* this_sleep_observer() noexcept {
   return this_observer;
 }
 
-void tell_of_helping() noexcept {
+void report_helping() noexcept {
   if (this_observer != nullptr) this_observer->helps_out();
 }
 
@@ -75,7 +75,7 @@ bool thread_waiter::spin(std::uint32_t times) noexcept {
 
 waiter::state thread_waiter::park(const wait_limits& limits) noexcept {
   if (is_woken()) return ended_by();
-  const asleep told;
+  const asleep observed;
   if (limits.stop.stop_possible()) {
     // Its destructor waits for a callback that is running, so `this` outlives it.
     const std::stop_callback on_stop(limits.stop, end_on_stop{*this});
@@ -92,7 +92,7 @@ void thread_waiter::sleep(const deadline& until) noexcept {
   } else if (until.on() == nullptr) {
     while (!is_woken()) {
       if (parker_.park_until(until.when())) continue;
-      // Too late to give up when somebody has claimed or stopped us: they are about to wake us.
+      // If a notifier or a stop has already ended the wait, it is about to wake this thread.
       if (!end(state::timed_out)) sleep_until_woken();
       return;
     }

@@ -26,7 +26,7 @@ class counting_waiter final : public waiter {
   static void count(waiter& self) noexcept { ++static_cast<counting_waiter&>(self).woken; }
 };
 
-TEST(waiter_test, IsEndedByTheFirstToTryAndByNobodyElse) {
+TEST(waiter_test, IsEndedOnlyOnce) {
   wait_node node;
   counting_waiter claimed;
   ASSERT_TRUE(claimed.commit());
@@ -46,16 +46,16 @@ TEST(waiter_test, IsEndedByTheFirstToTryAndByNobodyElse) {
   EXPECT_EQ(stopped.winner(), nullptr);
 }
 
-TEST(waiter_test, OneThatWasEndedWhileArmingIsNotWokenAndNotLinked) {
+TEST(waiter_test, AWaitEndedWhileArmingIsNotWokenAndNotLinked) {
   wait_list list;
   wait_node node;
   counting_waiter w;
-  EXPECT_FALSE(w.end(state::timed_out)) << "there is nobody to wake yet";
-  EXPECT_EQ(join(list, node, w), enlisted::ended);
+  EXPECT_FALSE(w.end(state::timed_out)) << "there is no party to wake yet";
+  EXPECT_EQ(link_waiter(list, node, w), enlisted::ended);
   EXPECT_TRUE(list.empty());
   EXPECT_EQ(w.ended_by(), state::timed_out);
   w.rearm();
-  EXPECT_EQ(join(list, node, w), enlisted::waiting) << "it can be used again";
+  EXPECT_EQ(link_waiter(list, node, w), enlisted::waiting) << "it can be used again";
   node.unlink();
 }
 
@@ -66,11 +66,11 @@ TEST(waiter_test, CannotBeClaimedBeforeItIsCommitted) {
   EXPECT_TRUE(w.commit());
 }
 
-TEST(waiter_test, ClaimFrontPassesOverThoseThatGaveUp) {
+TEST(waiter_test, ClaimFrontSkipsWaitersThatGaveUp) {
   wait_list list;
   counting_waiter waiters[4];
   wait_node nodes[4];
-  for (int i = 0; i < 4; ++i) ASSERT_EQ(join(list, nodes[i], waiters[i]), enlisted::waiting);
+  for (int i = 0; i < 4; ++i) ASSERT_EQ(link_waiter(list, nodes[i], waiters[i]), enlisted::waiting);
   waiters[0].end(state::timed_out);
   waiters[2].end(state::stopped);
   EXPECT_EQ(claim_front(list), &nodes[1]);
@@ -79,14 +79,14 @@ TEST(waiter_test, ClaimFrontPassesOverThoseThatGaveUp) {
   EXPECT_EQ(claim_front(list), nullptr);
 }
 
-TEST(waiter_test, OneThatJoinsInFrontIsClaimedFirst) {
+TEST(waiter_test, AWaiterLinkedInFrontIsClaimedFirst) {
   wait_list list;
   counting_waiter a;
   counting_waiter b;
   wait_node node_a;
   wait_node node_b;
-  (void)join(list, node_a, a);
-  (void)join(list, node_b, b, list_end::front);
+  (void)link_waiter(list, node_a, a);
+  (void)link_waiter(list, node_b, b, list_end::front);
   EXPECT_EQ(claim_front(list), &node_b);
   EXPECT_EQ(claim_front(list), &node_a);
 }
@@ -108,7 +108,7 @@ TEST(waiter_test, AThreadThatWasClaimedBeforeItSleepsDoesNotSleep) {
   wait_list list;
   wait_node node;
   thread_waiter me;
-  ASSERT_EQ(join(list, node, me), enlisted::waiting);
+  ASSERT_EQ(link_waiter(list, node, me), enlisted::waiting);
   ASSERT_EQ(claim_front(list), &node);
   me.wake();
   EXPECT_EQ(me.park({}), state::claimed);
@@ -119,7 +119,7 @@ TEST(waiter_test, AThreadSleepsUntilItsDeadline) {
     wait_list list;
     wait_node node;
     thread_waiter me;
-    ASSERT_EQ(join(list, node, me), enlisted::waiting);
+    ASSERT_EQ(link_waiter(list, node, me), enlisted::waiting);
     const auto start = std::chrono::steady_clock::now();
     EXPECT_FALSE(me.spin(spin));
     EXPECT_EQ(me.park({deadline::after(3ms), {}}), state::timed_out);
@@ -128,19 +128,19 @@ TEST(waiter_test, AThreadSleepsUntilItsDeadline) {
   }
 }
 
-TEST(waiter_test, AThreadWhoseStopCameBeforeDoesNotSleep) {
+TEST(waiter_test, AThreadWithAnEarlierStopDoesNotSleep) {
   std::stop_source source;
   source.request_stop();
   wait_list list;
   wait_node node;
   thread_waiter me;
-  ASSERT_EQ(join(list, node, me), enlisted::waiting);
+  ASSERT_EQ(link_waiter(list, node, me), enlisted::waiting);
   EXPECT_EQ(me.park({{}, source.get_token()}), state::stopped);
   node.unlink();
 }
 
-// A notifier, a deadline and a stop at the same moment, again and again on the same thread: one
-// of them wins, the thread wakes once, and a token that was left over does not end the next wait.
+// A notifier, a deadline and a stop at the same moment, many times on the same thread: one of them
+// wins, the thread wakes once, and a left-over token does not end the next wait.
 TEST(waiter_test, ExactlyOneOfClaimDeadlineAndStopEndsEachWait) {
   stress run;
   constexpr int rounds = 3'000;
@@ -158,7 +158,7 @@ TEST(waiter_test, ExactlyOneOfClaimDeadlineAndStopEndsEachWait) {
       const std::lock_guard hold(guard);
       if (auto* const node = claim_front(list)) {
         ++claims;
-        wakes.add(*node->who);
+        wakes.add(*node->waiting);
       }
     }
   });
@@ -171,7 +171,7 @@ TEST(waiter_test, ExactlyOneOfClaimDeadlineAndStopEndsEachWait) {
     if (choose.below(8) == 0) stopper = std::jthread([&] { stop.request_stop(); });
     {
       const std::lock_guard hold(guard);
-      ASSERT_EQ(join(list, node, me), enlisted::waiting);
+      ASSERT_EQ(link_waiter(list, node, me), enlisted::waiting);
     }
     const auto limit = deadline::after(std::chrono::microseconds(choose.below(30)));
     (void)me.spin(choose.below(2) * 100);
@@ -197,7 +197,7 @@ TEST(waiter_test, ATokenOfAnotherWaitDoesNotEndThisOne) {
   thread_waiter me;
   {
     const std::lock_guard hold(guard);
-    ASSERT_EQ(join(list, node, me), enlisted::waiting);
+    ASSERT_EQ(link_waiter(list, node, me), enlisted::waiting);
   }
   seam::this_parker().unpark();
   const auto start = std::chrono::steady_clock::now();
@@ -206,7 +206,7 @@ TEST(waiter_test, ATokenOfAnotherWaitDoesNotEndThisOne) {
   node.unlink();
 }
 
-// ---- who hears that a thread sleeps
+// ---- observers of sleeping threads
 
 class listener final : public sleep_observer {
  public:
@@ -221,38 +221,38 @@ class listener final : public sleep_observer {
   sleep_observer* const before_;
 };
 
-TEST(sleep_observer_test, HearsOfEverySleepAndItsEnd) {
+TEST(sleep_observer_test, IsCalledAtEverySleepAndItsEnd) {
   spin_lock guard;
   wait_list list;  // protected by guard
-  std::atomic<listener*> hears{nullptr};
+  std::atomic<listener*> observer{nullptr};
   std::jthread sleeper([&] {
-    listener mine;
-    hears = &mine;
+    listener recorder;
+    observer = &recorder;
     wait_node node;
     thread_waiter me;
     {
       const std::lock_guard hold(guard);
-      ASSERT_EQ(join(list, node, me), enlisted::waiting);
+      ASSERT_EQ(link_waiter(list, node, me), enlisted::waiting);
     }
     EXPECT_EQ(me.park({}), state::claimed);
-    EXPECT_EQ(mine.asleep, 1);
-    EXPECT_EQ(mine.awake, 1);
+    EXPECT_EQ(recorder.asleep, 1);
+    EXPECT_EQ(recorder.awake, 1);
   });
-  eventually([&] { return hears.load() != nullptr && hears.load()->asleep == 1; });
-  EXPECT_EQ(hears.load()->awake, 0) << "it is told when the thread sleeps, not afterwards";
+  eventually([&] { return observer.load() != nullptr && observer.load()->asleep == 1; });
+  EXPECT_EQ(observer.load()->awake, 0) << "it is called when the thread sleeps, not afterwards";
   wake_batch wakes;
   const std::lock_guard hold(guard);
-  wakes.add(*claim_front(list)->who);
+  wakes.add(*claim_front(list)->waiting);
 }
 
-TEST(sleep_observer_test, HearsOfASleepThatALimitEnds) {
-  const listener mine;
+TEST(sleep_observer_test, IsCalledForASleepThatALimitEnds) {
+  const listener recorder;
   std::stop_source source;
   for (int way = 0; way < 2; ++way) {
     wait_list list;
     wait_node node;
     thread_waiter me;
-    ASSERT_EQ(join(list, node, me), enlisted::waiting);
+    ASSERT_EQ(link_waiter(list, node, me), enlisted::waiting);
     if (way == 0) {
       EXPECT_EQ(me.park({deadline::after(1ms), {}}), state::timed_out);
     } else {
@@ -260,23 +260,23 @@ TEST(sleep_observer_test, HearsOfASleepThatALimitEnds) {
       EXPECT_EQ(me.park(source.get_token()), state::stopped);
     }
     node.unlink();
-    EXPECT_EQ(mine.asleep, way + 1);
-    EXPECT_EQ(mine.awake, way + 1);
+    EXPECT_EQ(recorder.asleep, way + 1);
+    EXPECT_EQ(recorder.awake, way + 1);
   }
 }
 
-TEST(sleep_observer_test, HearsNothingOfAWaitThatNeedsNoSleep) {
-  const listener mine;
+TEST(sleep_observer_test, IsNotCalledForAWaitWithoutSleep) {
+  const listener recorder;
   wait_list list;
   wait_node node;
   thread_waiter me;
-  ASSERT_EQ(join(list, node, me), enlisted::waiting);
+  ASSERT_EQ(link_waiter(list, node, me), enlisted::waiting);
   ASSERT_EQ(claim_front(list), &node);
   me.wake();
   EXPECT_TRUE(me.spin(100));
   EXPECT_EQ(me.park({}), state::claimed);
-  EXPECT_EQ(mine.asleep, 0);
-  EXPECT_EQ(mine.awake, 0);
+  EXPECT_EQ(recorder.asleep, 0);
+  EXPECT_EQ(recorder.awake, 0);
 }
 
 TEST(sleep_observer_test, BelongsToOneThreadAndIsGivenBack) {

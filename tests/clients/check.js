@@ -1,15 +1,14 @@
-// What every script here needs: the steps of a program with names, so that a failure says where it
-// was, and an end with a code that says whether all went well.
+// Runs the steps of a script by name: prints the failed step and sets the exit code.
 'use strict';
 
 const assert = require('assert');
 
-const PATIENCE_MS = 60 * 1000; // of a script that fails; none waits for it
+const PATIENCE_MS = 60 * 1000; // only a failing script waits that long
 
 // Runs the steps in their order. A step is a claim and an async function.
 async function run(steps) {
   const guard = setTimeout(() => {
-    console.error('it takes too long');
+    console.error('timed out');
     process.exit(1);
   }, PATIENCE_MS);
   for (const [claim, step] of steps) {
@@ -24,18 +23,18 @@ async function run(steps) {
   clearTimeout(guard);
 }
 
-// Until `look` gives something true, which is returned.
-async function eventually(look, what) {
+// Calls `check` until it returns a true value, and returns that.
+async function eventually(check, what) {
   const end = Date.now() + PATIENCE_MS / 2;
   while (Date.now() < end) {
-    const found = await look();
+    const found = await check();
     if (found) return found;
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
-  throw new Error(`it never came: ${what}`);
+  throw new Error(`timed out waiting for ${what}`);
 }
 
-// The value of a key in the YAML that beanstalk's stats are.
+// Returns the value of a key in beanstalk's statistics, which are YAML.
 function yamlValue(text, key) {
   const found = new RegExp(`^${key}: "?([^"\n]*)"?$`, 'm').exec(text);
   assert(found, `no ${key} in:\n${text}`);

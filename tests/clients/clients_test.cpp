@@ -1,6 +1,5 @@
-// Client libraries from npm, each with the program that its users write, against this server.
-//
-// The scripts beside this file are those programs; beanstalkd itself passes those of its clients.
+// Client libraries from npm against this server, each in a typical program of a user: the scripts
+// in this folder. beanstalkd itself passes the scripts of its clients.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -24,7 +23,7 @@ using cli::testing::server_program;
 using cli::testing::temporary_folder;
 using sluice::testing::eventually;
 
-// `node SCRIPT PORT MORE...`, where the libraries are.
+// Runs `node SCRIPT PORT MORE...` with the installed libraries.
 class script : public program {
  public:
   script(const std::string& name, std::uint16_t port, const std::vector<std::string>& more = {})
@@ -47,8 +46,8 @@ class script : public program {
   }
 };
 
-void expect_success(script& it) {
-  const ended end = it.wait();
+void expect_success(script& s) {
+  const ended end = s.wait();
   EXPECT_EQ(end.code, 0) << end.out << end.err;
   std::printf("%s", end.out.c_str());
 }
@@ -95,7 +94,7 @@ TEST(Clients, FaktoryWorkerDoesJobs) {
   EXPECT_EQ(server.stop().code, 0);
 }
 
-// It finishes what it has, and the server waits for that.
+// The worker finishes its job, and the server waits for it.
 TEST(Clients, FaktoryWorkerEndsWhenTheServerShutsDown) {
   const temporary_folder folder;
   server_program server(folder, {"--faktory", ":0"});
@@ -109,7 +108,7 @@ TEST(Clients, FaktoryWorkerEndsWhenTheServerShutsDown) {
   EXPECT_EQ(end.err.find("did not finish"), std::string::npos) << end.err;
 }
 
-TEST(Clients, FaktoryWorkerGoesQuietAndEndsWhenItIsTold) {
+TEST(Clients, FaktoryWorkerBecomesQuietAndEndsOnRequest) {
   const temporary_folder folder;
   server_program server(folder, {"--faktory", ":0"});
   client http = client::open({.url = server.url()}).value();
@@ -123,22 +122,22 @@ TEST(Clients, FaktoryWorkerGoesQuietAndEndsWhenItIsTold) {
   EXPECT_EQ(before->workers[0].pid, worker.pid());
   EXPECT_FALSE(before->workers[0].hostname.empty());
 
-  const auto quiet = http.tell_faktory_worker(wid, worker_state::quiet);
+  const auto quiet = http.set_faktory_worker_state(wid, worker_state::quiet);
   ASSERT_TRUE(quiet) << quiet.error().message;
   worker.wait_for("quiet");
   worker.wait_for("fetches no more");
   const auto pushed = http.push({.kind = "quick", .args = {"[]"}});
   ASSERT_TRUE(pushed) << pushed.error().message;
-  EXPECT_EQ(http.faktory_workers()->workers.at(0).running, 1U) << "it goes on with what it has";
+  EXPECT_EQ(http.faktory_workers()->workers.at(0).running, 1U) << "the running job continues";
 
-  ASSERT_TRUE(http.tell_faktory_worker(wid, worker_state::terminate));
+  ASSERT_TRUE(http.set_faktory_worker_state(wid, worker_state::terminate));
   worker.wait_for("terminate");
   const ended end = worker.wait();
   EXPECT_EQ(end.code, 0) << end.out << end.err;
-  EXPECT_EQ(end.out.find("quick\n"), std::string::npos) << "it took a job after quiet";
+  EXPECT_EQ(end.out.find("quick\n"), std::string::npos) << "a job was fetched after quiet";
   eventually([&] { return http.faktory_workers()->workers.empty(); }, "the worker to be gone");
   EXPECT_EQ(http.get(pushed->id)->state, job_state::ready);
-  EXPECT_EQ(http.stats()->acked, 1U) << "it finished what it had";
+  EXPECT_EQ(http.stats()->acked, 1U) << "the running job was acked";
   EXPECT_EQ(server.stop().code, 0);
 }
 

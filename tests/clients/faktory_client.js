@@ -1,4 +1,4 @@
-// The normal program of a user of faktory-worker's client: node faktory_client.js PORT [PASSWORD]
+// A typical program with faktory-worker's client: node faktory_client.js PORT [PASSWORD]
 'use strict';
 
 const { Client } = require('faktory-worker');
@@ -33,7 +33,7 @@ run([
     assert(job.enqueued_at && job.created_at, JSON.stringify(job));
   }],
 
-  ['keeps what is custom, and fields that the server does not know', async () => {
+  ['keeps custom data and unknown fields', async () => {
     const made = client.job('mail', 'x');
     made.custom = { locale: 'fr', deep: [1, { a: 2 }] };
     made.payload.unheard_of = 'stays';
@@ -58,7 +58,7 @@ run([
   }],
 
   ['waits for a job that comes while it fetches', async () => {
-    // A fetch waits two seconds: on a slow machine it may be over before the push has come.
+    // A fetch waits two seconds; on a slow machine it may time out before the push arrives.
     for (let tries = 0; tries < 10; ++tries) {
       const waits = client.fetch('soon');
       const jid = await client.push({ jobtype: 'a', queue: 'soon', args: [] });
@@ -70,10 +70,10 @@ run([
       }
       await finish('soon');
     }
-    assert.fail('no fetch that waited was told of a job');
+    assert.fail('no waiting fetch received a job');
   }],
 
-  ['pushes in bulk, and hears which were refused', async () => {
+  ['pushes in bulk, and gets the rejected jobs', async () => {
     const jobs = Array.from({ length: 500 }, (_, i) => client.job('bulk', i));
     for (const job of jobs) job.queue = 'bulk';
     assert.deepStrictEqual(await client.pushBulk(jobs), {});
@@ -88,7 +88,7 @@ run([
     assert.strictEqual((await finish('bulk')).args[0], 'y');
   }],
 
-  ['fails a job, which comes again with what went wrong', async () => {
+  ['fails a job, which is fetched again with its error', async () => {
     const jid = await client.push({ jobtype: 'fails', queue: 'default', args: [] });
     await client.fetch('default');
     const error = Object.assign(new Error('it broke'), { code: 'E_BROKEN' });
@@ -112,7 +112,7 @@ run([
     assert.strictEqual(await client.fetch('default'), null);
   }],
 
-  ['lets a job that was killed come again from among the dead', async () => {
+  ['requeues a killed job from the dead jobs', async () => {
     const jid = await client.push({ jobtype: 'fails', queue: 'default', args: [] });
     await client.fetch('default');
     await client.fail(jid, new Error('no'));
@@ -136,7 +136,7 @@ run([
     assert.strictEqual((await finish('default')).jid, never.jid);
   }],
 
-  ['clears and discards what is scheduled', async () => {
+  ['clears and discards scheduled jobs', async () => {
     const make = (jobtype) => {
       const job = client.job(jobtype);
       job.at = new Date(Date.now() + 3600 * 1000);
@@ -161,7 +161,7 @@ run([
     assert.strictEqual((await finish('halted')).jid, jid);
   }],
 
-  ['is told what is wrong with a job, and can go on', async () => {
+  ['gets an error for an invalid job, and can continue', async () => {
     const short = { jobtype: 'a', jid: 'short', queue: 'default', args: [] };
     await assert.rejects(client.push(short), /jid/i);
     await assert.rejects(client.push({ jobtype: 'a', queue: 'no spaces!', args: [] }));
@@ -170,11 +170,11 @@ run([
     await finish('default');
   }],
 
-  ['takes an ACK of a job that nobody knows for done', async () => {
+  ['treats an ACK of an unknown job as successful', async () => {
     assert.strictEqual(await client.ack('there-is-no-such-job'), 'OK');
   }],
 
-  ['reads what the server says of itself', async () => {
+  ['reads the information of the server', async () => {
     await client.push({ jobtype: 'a', queue: 'counted', args: [] });
     const info = await client.info();
     assert.strictEqual(info.faktory.queues.counted, 1, JSON.stringify(info));

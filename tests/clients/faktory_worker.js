@@ -1,15 +1,15 @@
-// The normal program of a user of faktory-worker's worker: node faktory_worker.js PORT WHAT
+// A typical program with faktory-worker's worker: node faktory_worker.js PORT MODE
 //
-//   work       does jobs of several kinds, and ends by itself
-//   quiet      works until the server says quiet, and says so; then until it is told to terminate
-//   terminate  works until the server says so, and finishes the job that it has
+//   work       runs jobs of several kinds, and ends by itself
+//   quiet      works until the server sends quiet, prints that, and waits for terminate
+//   terminate  works until the server sends terminate, and finishes its current job
 'use strict';
 
 const { Worker, Client } = require('faktory-worker');
 const { assert, run, eventually } = require('./check');
 
 const port = Number(process.argv[2]);
-const what = process.argv[3];
+const mode = process.argv[3];
 const options = { host: '127.0.0.1', port };
 const client = new Client(options);
 
@@ -32,7 +32,7 @@ async function work() {
   });
   worker.on('fail', ({ job, error }) => failed.push([job.jobtype, error.message]));
   await run([
-    ['does what is pushed', async () => {
+    ['runs the pushed jobs', async () => {
       await worker.work();
       for (let i = 0; i < 100; ++i) await push('add', i, 1);
       await push('wait');
@@ -42,7 +42,7 @@ async function work() {
       await eventually(() => done.length === 102, 'a hundred and two jobs');
       assert(done.includes(100) && done.includes('waited') && done.includes('Ada'));
     }],
-    ['says that a job failed, and does it again when it is retried', async () => {
+    ['reports a failed job, and runs it again when it is retried', async () => {
       await push('fails');
       await push('nobody-registered-this');
       await eventually(() => failed.length === 2, 'two failures');
@@ -62,8 +62,8 @@ async function work() {
   ]);
 }
 
-// Says on standard output what the test waits for.
-async function untilTold() {
+// Prints the events that the test waits for.
+async function untilTerminated() {
   const finished = [];
   let release;
   const worker = makeWorker({
@@ -89,13 +89,13 @@ async function untilTold() {
     quiet();
   };
   const fetch = worker.fetch.bind(worker);
-  worker.fetch = async () => { // the one that waits when it goes quiet may still bring a job
+  worker.fetch = async () => { // a fetch that waits during the change to quiet may return a job
     const job = await fetch();
     if (worker.quieted) console.log('fetches no more');
     return job;
   };
   await run([
-    ['works until it is told', async () => {
+    ['works until terminate', async () => {
       await worker.work();
       await push('slow');
       await stopped;
@@ -105,4 +105,4 @@ async function untilTold() {
   ]);
 }
 
-(what === 'work' ? work() : untilTold()).then(() => process.exit(0));
+(mode === 'work' ? work() : untilTerminated()).then(() => process.exit(0));

@@ -1,4 +1,4 @@
-// The normal program of a user of fivebeans, its worker included: node fivebeans.js PORT
+// A typical program with fivebeans, including its worker: node fivebeans.js PORT
 'use strict';
 
 const Beans = require('fivebeans');
@@ -6,13 +6,13 @@ const { assert, run } = require('./check');
 
 const port = Number(process.argv[2]);
 
-// With promises; a callback of two values gives an array.
+// Returns promises instead of taking callbacks; two values become an array.
 function promised(client) {
   return new Proxy(client, {
-    get(it, name) {
-      if (typeof it[name] !== 'function') return it[name];
+    get(target, name) {
+      if (typeof target[name] !== 'function') return target[name];
       return (...args) => new Promise((resolve, reject) => {
-        it[name](...args, (error, ...values) => {
+        target[name](...args, (error, ...values) => {
           if (error) reject(new Error(error));
           else resolve(values.length > 1 ? values : values[0]);
         });
@@ -55,7 +55,7 @@ run([
     await refused(worker.reserve_with_timeout(0), 'TIMED_OUT');
   }],
 
-  ['has its commands answered in their order when it does not wait', async () => {
+  ['gets replies in the order of its pipelined commands', async () => {
     const ids = await Promise.all(
       Array.from({ length: 500 }, (_, i) => producer.put(5, 0, 60, `n${i}`)));
     const taken = await Promise.all(ids.map(() => worker.reserve()));
@@ -89,7 +89,7 @@ run([
     await worker.destroy(id);
   }],
 
-  ['delays, peeks at what is delayed, and kicks one', async () => {
+  ['delays a job, peeks at it, and kicks it', async () => {
     const id = await producer.put(0, 3600, 60, 'later');
     const [delayed] = await producer.peek_delayed();
     assert.strictEqual(delayed, id);
@@ -141,9 +141,9 @@ run([
     const finished = new Promise((resolve) => {
       let deleted = 0;
       let buried = 0;
-      const look = () => { if (deleted === 20 && buried === 1) resolve(); };
-      runner.on('job.deleted', () => { ++deleted; look(); });
-      runner.on('job.buried', () => { ++buried; look(); });
+      const check = () => { if (deleted === 20 && buried === 1) resolve(); };
+      runner.on('job.deleted', () => { ++deleted; check(); });
+      runner.on('job.buried', () => { ++buried; check(); });
     });
     for (let i = 0; i < 20; ++i) {
       await producer.put(0, 0, 60, JSON.stringify({ type: 'good', payload: i }));

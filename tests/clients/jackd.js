@@ -1,4 +1,4 @@
-// The normal program of a user of jackd: node jackd.js PORT
+// A typical program with jackd: node jackd.js PORT
 'use strict';
 
 const Jackd = require('jackd');
@@ -17,7 +17,7 @@ async function refused(promise, answer) {
   });
 }
 
-// It leaves out the end of the line: the test sends it.
+// jackd omits the end of the line, so the test sends it.
 async function pauseTube(client, tube, delay) {
   const paused = client.pauseTube(tube, { delay });
   await client.write(Buffer.from('\r\n'));
@@ -133,7 +133,7 @@ run([
     await worker.delete((await worker.reserve()).id);
   }],
 
-  ['touches a job, hears that its time is nearly over, and loses it', async () => {
+  ['touches a job, gets DEADLINE_SOON, and loses it', async () => {
     const id = await producer.put('slow', { ttr: 4 });
     await worker.reserve();
     await worker.touch(id);
@@ -160,7 +160,7 @@ run([
     await refused(pauseTube(producer, 'nobody-uses-this', 1), 'NOT_FOUND');
   }],
 
-  ['gets back what a connection had that went away', async () => {
+  ['reserves a job that a closed connection had reserved', async () => {
     const id = await producer.put('orphan', { ttr: 600 });
     const other = await connect();
     await other.watch('mail');
@@ -171,14 +171,14 @@ run([
     await worker.delete(id);
   }],
 
-  ['waits for a job that comes later', async () => {
+  ['waits for a job that is put later', async () => {
     const waits = worker.reserve();
     const id = await producer.put('at last');
     assert.strictEqual((await waits).id, id);
     await worker.delete(id);
   }],
 
-  ['is told that a job is too big', async () => {
+  ['gets JOB_TOO_BIG for a large job', async () => {
     await refused(producer.put('x'.repeat(70000)), 'JOB_TOO_BIG');
     const id = await producer.put('x'.repeat(65535));
     const job = await worker.reserve();

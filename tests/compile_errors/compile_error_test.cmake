@@ -1,5 +1,5 @@
-# Compiles a source twice: as it stands, which must work, and with MISTAKE defined, which must not,
-# and the compiler must say why.
+# Compiles a source twice: without MISTAKE, which must succeed, and with MISTAKE defined, which must
+# fail with an explanation.
 #   cmake -D SOURCE=... -D SLUICE_SOURCE_DIR=... -D CMAKE_CXX_COMPILER=... -D WORDS=a|b -P this
 
 function(compile out_code out_text)
@@ -25,11 +25,11 @@ list(GET words 0 rule)
 string(REGEX MATCH "error:[^\n]*" first_error "${text}")
 string(FIND "${first_error}" "${rule}" at)
 if(at EQUAL -1)
-  message(FATAL_ERROR "${SOURCE}: the first error does not say '${rule}', but:\n${text}")
+  message(FATAL_ERROR "${SOURCE}: the first error does not contain '${rule}':\n${text}")
 endif()
 foreach(word IN LISTS words)
   string(FIND "${text}" "${word}" at)
   if(at EQUAL -1)
-    message(FATAL_ERROR "${SOURCE}: the compiler does not say '${word}', but:\n${text}")
+    message(FATAL_ERROR "${SOURCE}: the compiler's output does not contain '${word}':\n${text}")
   endif()
 endforeach()

@@ -1,4 +1,4 @@
-// An actor that lists a message and has no handler for it cannot be sent that.
+// A message cannot be sent to an actor that lists it and has no handler for it.
 #include "sluice/actor/actor.hpp"
 #include "sluice/actor/ref.hpp"
 

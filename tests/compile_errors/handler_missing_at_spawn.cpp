@@ -1,4 +1,4 @@
-// An actor that lists a message and has no handler for it is found where it is spawned.
+// An actor that lists a message and has no handler for it cannot be spawned.
 #include "sluice/actor/actor.hpp"
 #include "sluice/actor/actor_system.hpp"
 

@@ -1,4 +1,4 @@
-// A message that an actor does not take cannot be sent to it.
+// A message that an actor does not list cannot be sent to it.
 #include "sluice/actor/actor_system.hpp"
 #include "sluice/executor/manual_executor.hpp"
 

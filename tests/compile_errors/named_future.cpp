@@ -1,4 +1,4 @@
-// A future that has a name is used up only where the call says so: std::move(f).then(...).
+// A named future is consumed only by an explicit move: std::move(f).then(...).
 #include <utility>
 
 #include "sluice/future/future.hpp"

@@ -1,4 +1,4 @@
-// An actor is no recipient of a message that it does not take.
+// An actor is not a recipient of a message that it does not list.
 #include "sluice/actor/ref.hpp"
 
 #include "sluice/actor/actor.hpp"

@@ -1,4 +1,4 @@
-// The function of `recover` gives a value of the future's type, or a future of it.
+// The function of `recover` returns a value of the future's type, or a future of it.
 #include <exception>
 #include <string>
 #include <utility>

@@ -31,7 +31,6 @@ typename Pool::options two_threads() {
   return o;
 }
 
-// Everything here holds on either pool.
 template <class Pool>
 class task_and_channel : public ::testing::Test {
  protected:
@@ -46,35 +45,35 @@ struct pool_names {
 using pools = ::testing::Types<thread_pool, work_stealing_pool>;
 TYPED_TEST_SUITE(task_and_channel, pools, pool_names);
 
-task<int> send_up_to(channel<int>& to, int count, const executor& where) {
+task<int> send_up_to(channel<int>& out, int count, const executor& where) {
   for (int i = 0; i < count; ++i) {
-    const status how = co_await to.async_send(i);
-    if (!how) co_return i;
-    EXPECT_EQ(executor::current(), &where) << "it goes on where it was spawned";
+    const status sent = co_await out.async_send(i);
+    if (!sent) co_return i;
+    EXPECT_EQ(executor::current(), &where) << "a task resumes on the executor it was spawned on";
   }
-  to.close();
+  out.close();
   co_return count;
 }
-task<std::vector<int>> receive_all(channel<int>& from, const executor& where) {
+task<std::vector<int>> receive_all(channel<int>& in, const executor& where) {
   std::vector<int> got;
   for (;;) {
-    auto item = co_await from.async_receive();
+    auto item = co_await in.async_receive();
     EXPECT_EQ(executor::current(), &where);
     if (!item) co_return got;
     got.push_back(*item);
   }
 }
-task<status> receive_one(channel<int>& from) {
-  const auto item = co_await from.async_receive();
+task<status> receive_one(channel<int>& in) {
+  const auto item = co_await in.async_receive();
   co_return item.status();
 }
-task<status> send_one(channel<int>& to) { co_return co_await to.async_send(1); }
+task<status> send_one(channel<int>& out) { co_return co_await out.async_send(1); }
 
 TYPED_TEST(task_and_channel, OneSendsToAnotherInOrder) {
   for (const std::size_t capacity : {0UL, 1UL, 8UL}) {
-    channel<int> line(capacity);
-    auto got = spawn(this->pool, receive_all(line, this->pool));
-    auto sent = spawn(this->pool, send_up_to(line, 1'000, this->pool));
+    channel<int> items(capacity);
+    auto got = spawn(this->pool, receive_all(items, this->pool));
+    auto sent = spawn(this->pool, send_up_to(items, 1'000, this->pool));
     EXPECT_EQ(sent.get(), 1'000);
     const auto all = got.get();
     ASSERT_EQ(all.size(), 1'000U);
@@ -83,33 +82,33 @@ TYPED_TEST(task_and_channel, OneSendsToAnotherInOrder) {
 }
 
 TYPED_TEST(task_and_channel, CancellingEndsTheWaitAndTakesNothing) {
-  channel<int> line(1);
-  auto receives = spawn(this->pool, receive_one(line));
-  eventually([&] { return line.waiting_to_receive() == 1; });
+  channel<int> items(1);
+  auto receives = spawn(this->pool, receive_one(items));
+  eventually([&] { return items.waiting_to_receive() == 1; });
   receives.cancel();
   EXPECT_EQ(receives.get(), status::stopped);
 
-  ASSERT_TRUE(line.try_send(7));
-  auto sends = spawn(this->pool, send_one(line));
-  eventually([&] { return line.waiting_to_send() == 1; });
+  ASSERT_TRUE(items.try_send(7));
+  auto sends = spawn(this->pool, send_one(items));
+  eventually([&] { return items.waiting_to_send() == 1; });
   sends.cancel();
   EXPECT_EQ(sends.get(), status::stopped);
-  EXPECT_EQ(*line.try_receive(), 7);
-  EXPECT_EQ(line.try_receive().status(), status::empty) << "what was not sent is not inside";
+  EXPECT_EQ(*items.try_receive(), 7);
+  EXPECT_EQ(items.try_receive().status(), status::empty) << "a cancelled send leaves no item";
 }
 
 TYPED_TEST(task_and_channel, ClosingEndsTheWait) {
-  channel<int> line(1);
-  auto receives = spawn(this->pool, receive_one(line));
-  eventually([&] { return line.waiting_to_receive() == 1; });
-  line.close();
+  channel<int> items(1);
+  auto receives = spawn(this->pool, receive_one(items));
+  eventually([&] { return items.waiting_to_receive() == 1; });
+  items.close();
   EXPECT_EQ(receives.get(), status::closed);
 }
 
-// Adds up what comes from either side, until it is stopped or both have been closed.
+// Sums the items of both channels until it is stopped or both have been closed.
 struct total {
   long sum = 0;
-  status how = status::ok;
+  status outcome = status::ok;
 };
 task<total> add_both(channel<int>& left, channel<int>& right) {
   total so_far;
@@ -132,27 +131,27 @@ task<total> add_both(channel<int>& left, channel<int>& right) {
     auto other = on_receive(from_right, add(1));
     const auto chosen = co_await async_select({}, one, other);
     if (!chosen) {
-      so_far.how = chosen.status;
+      so_far.outcome = chosen.status;
       break;
     }
   }
   co_return so_far;
 }
 
-TYPED_TEST(task_and_channel, ASelectTakesFromWhicheverIsReady) {
+TYPED_TEST(task_and_channel, ASelectReceivesFromAnyReadyChannel) {
   channel<int> left(2);
   channel<int> right(0);
   auto added = spawn(this->pool, add_both(left, right));
   auto from_left = spawn(this->pool, send_up_to(left, 1'000, this->pool));
   auto from_right = spawn(this->pool, send_up_to(right, 2'000, this->pool));
   const auto all = added.get();
-  EXPECT_EQ(all.how, status::ok);
+  EXPECT_EQ(all.outcome, status::ok);
   EXPECT_EQ(all.sum, 999L * 1'000 / 2 + 1'999L * 2'000 / 2);
   EXPECT_EQ(from_left.get(), 1'000);
   EXPECT_EQ(from_right.get(), 2'000);
 }
 
-TYPED_TEST(task_and_channel, CancellingEndsASelectWhichThenStandsInNoLine) {
+TYPED_TEST(task_and_channel, CancellingEndsASelectAndRemovesItsWaiters) {
   channel<int> left(1);
   channel<int> right(1);
   auto added = spawn(this->pool, add_both(left, right));
@@ -162,24 +161,24 @@ TYPED_TEST(task_and_channel, CancellingEndsASelectWhichThenStandsInNoLine) {
   });
   added.cancel();
   const auto all = added.get();
-  EXPECT_EQ(all.how, status::stopped);
+  EXPECT_EQ(all.outcome, status::stopped);
   EXPECT_EQ(all.sum, 3);
   EXPECT_EQ(left.waiting_to_receive(), 0U);
   EXPECT_EQ(right.waiting_to_receive(), 0U);
 }
 
-// What each has received comes back, one larger.
-task<int> play(channel<std::unique_ptr<int>>& from, channel<std::unique_ptr<int>>& to, int last) {
+// Returns each received ball after adding one.
+task<int> play(channel<std::unique_ptr<int>>& in, channel<std::unique_ptr<int>>& out, int last) {
   int returned = 0;
   for (;;) {
-    auto ball = co_await from.async_receive();
+    auto ball = co_await in.async_receive();
     if (!ball) break;
     if (++**ball == last) {
-      to.close();
+      out.close();
       break;
     }
-    const status how = co_await to.async_send(*ball);
-    if (!how) break;
+    const status sent = co_await out.async_send(*ball);
+    if (!sent) break;
     ++returned;
   }
   co_return returned;

@@ -7,11 +7,11 @@
 namespace sluice::crash {
 namespace {
 
-// Of most jobs longer than any life of a server, of some as short as can be: a worker may let it
-// run out.
+// The TTR of most jobs is longer than any life of a server. Some have the shortest possible one, so
+// that it can expire.
 constexpr int ttr_seconds = 120;
-int ttr_of(token it) {
-  return it % 4 == 0 ? 1 : ttr_seconds;
+int ttr_of(token id) {
+  return id % 4 == 0 ? 1 : ttr_seconds;
 }
 
 // A number at the end of a line: "INSERTED 42".
@@ -28,31 +28,31 @@ std::string beanstalk_contents(const jobs::job_spec& spec) {
 beanstalk_client::beanstalk_client(std::uint16_t port, std::uint16_t http_port,
                                    open_connections& kept)
     : wire_client(port, http_client(http_port, beanstalk_contents), kept) {
-  if (say("watch alpha\r\nwatch beta\r\nignore default\r\n")) {
-    for (int i = 0; i < 3; ++i) hear();
+  if (send("watch alpha\r\nwatch beta\r\nignore default\r\n")) {
+    for (int i = 0; i < 3; ++i) receive_line();
   }
 }
 
 std::vector<push_answer> beanstalk_client::push(const std::vector<jobs::job_spec>& specs,
                                                 jobs::bulk) {
   std::string bytes;
-  std::vector<bool> uses;  // whether a `use` stands before it
+  std::vector<bool> uses;  // whether a `use` precedes the put
   for (const auto& spec : specs) {
     uses.push_back(spec.queue != used_);
     if (uses.back()) bytes += "use " + spec.queue + "\r\n";
     used_ = spec.queue;
     const std::string body = contents_of(spec);
-    // Seconds are the least that it can wait.
+    // The protocol's unit is a second.
     const int delay = spec.run_at > jobs::unix_time{} ? 1 : 0;
     bytes += "put " + std::to_string(spec.priority) + " " + std::to_string(delay) + " " +
              std::to_string(ttr_of(token_of(body))) + " " + std::to_string(body.size()) + "\r\n" +
              body + "\r\n";
   }
   std::vector<push_answer> answers(specs.size());
-  if (!say(bytes)) return answers;
+  if (!send(bytes)) return answers;
   for (std::size_t i = 0; i < specs.size(); ++i) {
-    if (uses[i]) hear();
-    const std::string line = hear();
+    if (uses[i]) receive_line();
+    const std::string line = receive_line();
     if (line.empty()) return answers;
     const bool is_in = line.starts_with("INSERTED ");
     answers[i] = {is_in ? answer::yes : answer::no, false, is_in ? last_number(line) : 0, line};
@@ -64,21 +64,21 @@ std::optional<std::vector<taken_job>> beanstalk_client::lease(std::size_t max, m
                                                               milliseconds) {
   std::string bytes;
   for (std::size_t i = 0; i < max; ++i) bytes += "reserve-with-timeout 0\r\n";
-  if (!say(bytes)) return std::nullopt;
+  if (!send(bytes)) return std::nullopt;
   std::vector<taken_job> all;
   for (std::size_t i = 0; i < max; ++i) {
-    const std::string line = hear();  // RESERVED id bytes
+    const std::string line = receive_line();  // RESERVED id bytes
     if (gone()) return std::nullopt;
     if (!line.starts_with("RESERVED ")) continue;
-    const std::string body = hear_bytes(last_number(line) + 2);
+    const std::string body = receive_bytes(last_number(line) + 2);
     if (gone()) return std::nullopt;
     taken_job job;
     job.lease.job = std::strtoull(line.c_str() + 9, nullptr, 10);
     job.contents = body.substr(0, body.size() - 2);
-    job.it = token_of(job.contents);
-    job.lasts = job.extends_by = std::chrono::seconds(ttr_of(job.it));
-    // It has run out meanwhile, and come again: what counts is the last time.
-    std::erase_if(all, [&](const taken_job& before) { return before.it == job.it; });
+    job.id = token_of(job.contents);
+    job.lasts = job.extends_by = std::chrono::seconds(ttr_of(job.id));
+    // A job that expired and was reserved again meanwhile counts once, with its last lease.
+    std::erase_if(all, [&](const taken_job& before) { return before.id == job.id; });
     all.push_back(std::move(job));
   }
   if (all.empty()) pass(wait);
@@ -86,8 +86,8 @@ std::optional<std::vector<taken_job>> beanstalk_client::lease(std::size_t max, m
 }
 
 answer beanstalk_client::ask(const std::string& command, std::string_view yes) {
-  if (!say(command + "\r\n")) return answer::none;
-  const std::string line = hear();
+  if (!send(command + "\r\n")) return answer::none;
+  const std::string line = receive_line();
   if (gone()) return answer::none;
   return line == yes ? answer::yes : answer::no;
 }
@@ -100,9 +100,9 @@ std::vector<answer> beanstalk_client::ack_many(const std::vector<taken_job>& job
   std::string bytes;
   for (const auto& job : jobs) bytes += "delete " + std::to_string(job.lease.job) + "\r\n";
   std::vector<answer> answers(jobs.size(), answer::none);
-  if (!say(bytes)) return answers;
+  if (!send(bytes)) return answers;
   for (auto& each : answers) {
-    const std::string line = hear();
+    const std::string line = receive_line();
     if (gone()) break;
     each = line == "DELETED" ? answer::yes : answer::no;
   }

@@ -37,26 +37,27 @@ token token_of(std::string_view args) {
   return found;
 }
 
-push_answer answer_of(const jobs::result<jobs::push_receipt>& made) {
+push_answer answer_of(const jobs::result<jobs::push_receipt>& receipt) {
   using fate = jobs::push_receipt::fate;
-  if (!made) {
-    const auto code = made.error().code;
+  if (!receipt) {
+    const auto code = receipt.error().code;
     return {answer_for(code), code == error_code::duplicate, 0, std::string(to_string(code))};
   }
-  if (made->what == fate::accepted) return {answer::yes, false, made->id, {}};
-  return {answer::no, made->what == fate::duplicate, 0, std::string(to_string(made->what))};
+  if (receipt->outcome == fate::accepted) return {answer::yes, false, receipt->id, {}};
+  const bool is_duplicate = receipt->outcome == fate::duplicate;
+  return {answer::no, is_duplicate, 0, std::string(to_string(receipt->outcome))};
 }
 
-taken_job taken(const jobs::job& it, jobs::lease_ref lease) {
-  return {lease, contents_of(it.spec), token_of(it.spec.args.data),
-          it.result ? it.result->data : std::string(), it.attempts + 1};
+taken_job taken(const jobs::job& job, jobs::lease_ref lease) {
+  return {lease, contents_of(job.spec), token_of(job.spec.args.data),
+          job.result ? job.result->data : std::string(), job.attempts + 1};
 }
 
-jobs::failure failure_asked_for() {
-  jobs::failure why;
-  why.type = "crash";
-  why.message = "asked to";
-  return why;
+jobs::failure requested_failure() {
+  jobs::failure failed;
+  failed.type = "crash";
+  failed.message = "asked to";
+  return failed;
 }
 
 }  // namespace sluice::crash

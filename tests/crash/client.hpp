@@ -1,7 +1,7 @@
 #pragma once
 
-// What the tests ask of a job server, over HTTP or in process, with answers in the words of the
-// ledger: yes, surely not, or no answer.
+// The interface of the crash tests to a job server, over HTTP or in process. Answers are those of
+// the ledger: yes, certainly not, or no answer.
 
 #include <chrono>
 #include <cstdint>
@@ -18,33 +18,33 @@ namespace sluice::crash {
 
 using jobs::milliseconds;
 
-// Whether an error leaves open what was done. After a failed write or sync the change may turn out
-// to have reached the disk, so only a reopened store knows.
+// Returns `none` for errors that leave the outcome open, and `no` otherwise. After a failed write
+// or sync the change may have reached the disk, so only a reopened store shows the outcome.
 answer answer_for(jobs::error_code code) noexcept;
 
 struct push_answer {
-  answer how = answer::none;
+  answer outcome = answer::none;
   bool duplicate = false;
-  jobs::job_id id = 0;  // of what was accepted
-  std::string code;     // of a refusal, as the server names it
+  jobs::job_id id = 0;  // of the accepted job
+  std::string code;     // the server's error code, if it rejected the push
 };
 
 struct taken_job {
   jobs::lease_ref lease;
   std::string contents;
-  token it = 0;
+  token id = 0;
   std::string result{};
-  std::uint32_t attempt = 0;  // which one this lease is for; 0: not known
+  std::uint32_t attempt = 0;  // of this lease; 0: not known
   lease_number number = 0;    // in the ledger
-  std::string name{};         // by which it is ended, where that is not its number
-  // Where the job says it, not the one who asks: how long a lease on it lasts, and from an
-  // extension on. Zero: as it was asked for.
+  std::string name{};         // the job's name in acks, if the protocol does not use its number
+  // The duration of its lease, and of an extension, where the job and not the request determines
+  // them. Zero: as requested.
   milliseconds lasts{0};
   milliseconds extends_by{0};
-  unix_time held_until{};  // surely
+  unix_time held_until{};  // at least
 };
 
-// A batch: what came of its callbacks, which are there with it or not at all, and of each job.
+// The outcome of a batch: of its callbacks, which are stored with it or not at all, and its jobs.
 struct batch_answer {
   answer callbacks = answer::none;
   std::vector<push_answer> jobs;
@@ -54,16 +54,16 @@ class client {
  public:
   virtual ~client() = default;
 
-  // One answer for each. One spec goes as a single push, more of them in bulk.
+  // Returns one answer for each spec. Sends one spec as a single push, several in bulk.
   virtual std::vector<push_answer> push(const std::vector<jobs::job_spec>& specs,
                                         jobs::bulk mode) = 0;
-  // Jobs, and what is called when all of them have ended and when all are done.
+  // Pushes jobs with a callback for the end of all of them and one for the success of all.
   virtual batch_answer push_batch(const std::vector<jobs::job_spec>& specs,
                                   const jobs::job_spec& on_end, const jobs::job_spec& on_success);
-  // None: there was no answer. Empty: nothing came in time.
+  // Returns nullopt if there was no answer, and no jobs if none came in time.
   virtual std::optional<std::vector<taken_job>> lease(std::size_t max, milliseconds wait,
                                                       milliseconds lease_for) = 0;
-  // Without a result when that is empty.
+  // Acks without a result if it is empty.
   virtual answer ack(const taken_job& job, const std::string& result) = 0;
   virtual std::vector<answer> ack_many(const std::vector<taken_job>& jobs) = 0;
   virtual answer fail(const taken_job& job, milliseconds retry_in) = 0;
@@ -72,23 +72,23 @@ class client {
   virtual answer cancel(jobs::job_id id) = 0;
   virtual answer remove(jobs::job_id id) = 0;
   virtual answer retry(jobs::job_id id) = 0;
-  // All in that state; their leases mean nothing.
+  // Returns all jobs in that state; their leases are not valid.
   virtual std::optional<std::vector<taken_job>> list(jobs::job_state state) = 0;
-  // Jobs that have not ended; none: there was no answer.
+  // Returns the number of jobs that have not ended; nullopt if there was no answer.
   virtual std::optional<std::uint64_t> unfinished() = 0;
 
-  // There is nobody at the other end any more.
+  // Returns true once the server is gone.
   virtual bool gone() const = 0;
 };
 
-// All of a job that must come back as it was given.
+// Returns the part of a job that must come back unchanged.
 std::string contents_of(const jobs::job_spec& spec);
-// The token in its arguments; zero: there is none.
+// Returns the token in a job's arguments; zero if it has none.
 token token_of(std::string_view args);
 
-// What a client makes of a receipt, of a job, and tells a server about a failure.
-push_answer answer_of(const jobs::result<jobs::push_receipt>& made);
-taken_job taken(const jobs::job& it, jobs::lease_ref lease);
-jobs::failure failure_asked_for();
+// Conversions from a receipt and a job; and the failure that clients report.
+push_answer answer_of(const jobs::result<jobs::push_receipt>& receipt);
+taken_job taken(const jobs::job& job, jobs::lease_ref lease);
+jobs::failure requested_failure();
 
 }  // namespace sluice::crash

@@ -1,6 +1,6 @@
-// Disks that fail without losing power: what could not be stored is refused, what was acknowledged
-// stays, and service comes back by itself. Every run ends in a power cut, which would show what was
-// acknowledged and never stored.
+// Disks that fail without losing power: changes that cannot be stored are rejected, acknowledged
+// ones stay, and service recovers by itself. Every run ends in a power cut, which reveals changes
+// that were acknowledged and not stored.
 
 #include <gtest/gtest.h>
 
@@ -30,9 +30,9 @@ void expect_nothing_lost(const power_cycle_result& all) {
 
 constexpr sluice::testing::effort_counts stores{.ci = 4, .full = 50};
 
-power_cycle with_failing_syncs(failed_sync how, std::uint64_t seed) {
-  return {.cuts = 10, .seed = seed, .trouble = [how](faulty_disk& disk, random& chance) {
-            if (chance.below(8) == 0) disk.fail_next_sync(1 + chance.below(2), how);
+power_cycle with_failing_syncs(failed_sync kind, std::uint64_t seed) {
+  return {.cuts = 10, .seed = seed, .trouble = [kind](faulty_disk& disk, random& chance) {
+            if (chance.below(8) == 0) disk.fail_next_sync(1 + chance.below(2), kind);
           }};
 }
 
@@ -40,11 +40,11 @@ TEST(disk_fault_test, FailedSyncsAcknowledgeNothing) {
   expect_nothing_lost(run_many(stores, with_failing_syncs(failed_sync::keeps, 4000)));
 }
 
-TEST(disk_fault_test, FailedSyncsThatForgetWhatWasWrittenAcknowledgeNothing) {
+TEST(disk_fault_test, FailedSyncsThatForgetWritesAcknowledgeNothing) {
   expect_nothing_lost(run_many(stores, with_failing_syncs(failed_sync::forgets, 4100)));
 }
 
-TEST(disk_fault_test, FailedSyncsThatRevertWhatWasWrittenAcknowledgeNothing) {
+TEST(disk_fault_test, FailedSyncsThatRevertWritesAcknowledgeNothing) {
   expect_nothing_lost(run_many(stores, with_failing_syncs(failed_sync::reverts, 4200)));
 }
 
@@ -62,7 +62,7 @@ TEST(disk_fault_test, ReadErrorsLoseNothing) {
                         }}));
 }
 
-TEST(disk_fault_test, ADiskThatIsFullNowAndThenLosesNothing) {
+TEST(disk_fault_test, ADiskThatIsSometimesFullLosesNothing) {
   expect_nothing_lost(
       run_many(stores, {.cuts = 10, .seed = 4500, .trouble = [](faulty_disk& disk, random& chance) {
                           if (chance.below(10) == 0) disk.full_after(chance.below(9000));
@@ -79,7 +79,7 @@ jobs::job_spec job(int number) {
   return spec;
 }
 
-// Space that the files have already is still used: how many it was enough for.
+// Pushes until the disk is full, and returns how many jobs fitted into the files' own free space.
 int push_until_refused(jobs::engine& engine) {
   for (int count = 0; count < 1000; ++count) {
     const auto pushed = engine.push(job(count)).get();
@@ -87,25 +87,25 @@ int push_until_refused(jobs::engine& engine) {
     EXPECT_EQ(pushed.error().code, jobs::error_code::disk_full) << pushed.error().message;
     return count;
   }
-  ADD_FAILURE() << "the full disk took a thousand jobs";
+  ADD_FAILURE() << "the full disk accepted a thousand jobs";
   return 1000;
 }
 
-// Each is taken, or refused with the reason and its lease still good: those are returned.
+// Acks each lease. Returns those rejected for lack of space, whose leases must still be valid.
 std::vector<jobs::lease_ref> ack_on_full_disk(jobs::engine& engine,
                                               const std::vector<jobs::leased_job>& taken) {
   std::vector<jobs::lease_ref> refused;
-  for (const auto& it : taken) {
-    const auto acked = engine.ack(it.ref()).get();
+  for (const auto& lease : taken) {
+    const auto acked = engine.ack(lease.ref()).get();
     if (acked) continue;
     EXPECT_EQ(acked.error().code, jobs::error_code::disk_full) << acked.error().message;
-    EXPECT_TRUE(engine.extend(it.ref())) << "the lease is gone, and the job is not done";
-    refused.push_back(it.ref());
+    EXPECT_TRUE(engine.extend(lease.ref())) << "the lease is lost and the job is not done";
+    refused.push_back(lease.ref());
   }
   return refused;
 }
 
-TEST(disk_fault_test, AFullDiskIsNamedAtOnceAndForgottenWhenThereIsSpace) {
+TEST(disk_fault_test, AFullDiskIsReportedAtOnceAndPushesResumeWhenThereIsSpace) {
   faulty_disk disk;
   const auto opened = open_engine(disk, {});
   ASSERT_TRUE(opened) << opened.error().message;
@@ -128,10 +128,10 @@ TEST(disk_fault_test, AFullDiskIsNamedAtOnceAndForgottenWhenThereIsSpace) {
   const auto refused = ack_on_full_disk(engine, {taken->begin(), taken->begin() + 5});
 
   disk.free();
-  for (const auto& it : refused) EXPECT_TRUE(engine.ack(it).get());
+  for (const auto& lease : refused) EXPECT_TRUE(engine.ack(lease).get());
   for (std::size_t i = 5; i < 10; ++i) EXPECT_TRUE(engine.ack((*taken)[i].ref()).get());
   sluice::testing::eventually([&] { return engine.health().takes_pushes; },
-                              "pushes to be taken when there is space again");
+                              "pushes to be accepted when there is space again");
   EXPECT_TRUE(engine.push(job(60)).get());
   EXPECT_EQ(engine.queue("alpha")->counts.unfinished(), 41U + static_cast<unsigned>(taken_on));
 }
@@ -151,16 +151,16 @@ TEST(disk_fault_test, AFullDiskCanBeOpenedAndServes) {
   auto& engine = **opened;
   const auto taken = engine.lease({.queues = {"alpha"}, .max = 50}).get();
   ASSERT_TRUE(taken);
-  push_until_refused(
-      engine);  // the log it was left may have room for less: then it recovers at once
+  // The log may have too little space for even one commit: then the store recovers at once.
+  push_until_refused(engine);
   const auto health = engine.health();
   EXPECT_TRUE(health.takes_pushes || health.code == jobs::error_code::disk_full) << health.reason;
   const auto refused = ack_on_full_disk(engine, *taken);
   after->free();
-  for (const auto& it : refused) EXPECT_TRUE(engine.ack(it).get());
+  for (const auto& lease : refused) EXPECT_TRUE(engine.ack(lease).get());
 }
 
-TEST(disk_fault_test, WhatWasAckedOnAFullDiskStaysDoneAndTheRestComesAgain) {
+TEST(disk_fault_test, AcksOnAFullDiskStayAndTheOtherJobsAreRedelivered) {
   faulty_disk disk;
   std::uint64_t left = 0;
   {
@@ -189,7 +189,7 @@ TEST(disk_fault_test, WhatWasAckedOnAFullDiskStaysDoneAndTheRestComesAgain) {
   }
 }
 
-TEST(disk_fault_test, ADamagedFileIsRefusedAndSaysSo) {
+TEST(disk_fault_test, ADamagedFileIsReportedAsCorrupt) {
   faulty_disk disk;
   {
     const auto engine = open_engine(disk, {});

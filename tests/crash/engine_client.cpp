@@ -23,18 +23,18 @@ std::vector<push_answer> engine_client::push(const std::vector<jobs::job_spec>& 
 
 std::optional<std::vector<taken_job>> engine_client::lease(std::size_t max, milliseconds wait,
                                                            milliseconds lease_for) {
-  jobs::lease_request what;
-  what.queues = {"alpha", "beta"};
-  what.max = max;
-  what.worker = "crash";
-  what.lease_for = lease_for;
-  auto made = answer_to(engine_.lease(std::move(what), {deadline::after(wait), {}}));
+  jobs::lease_request request;
+  request.queues = {"alpha", "beta"};
+  request.max = max;
+  request.worker = "crash";
+  request.lease_for = lease_for;
+  auto made = answer_to(engine_.lease(std::move(request), {deadline::after(wait), {}}));
   std::vector<taken_job> all;
   if (!made) {
     if (made.error().code == jobs::error_code::timed_out) return all;
     return std::nullopt;
   }
-  for (const auto& job : *made) all.push_back(taken(*job.it, job.ref()));
+  for (const auto& job : *made) all.push_back(taken(*job.job, job.ref()));
   return all;
 }
 
@@ -54,21 +54,21 @@ std::vector<answer> engine_client::ack_many(const std::vector<taken_job>& jobs) 
 }
 
 answer engine_client::fail(const taken_job& job, milliseconds retry_in) {
-  auto why = failure_asked_for();
-  why.retry_in = retry_in;
-  return to_answer(answer_to(engine_.fail(job.lease, std::move(why))));
+  auto failed = requested_failure();
+  failed.retry_in = retry_in;
+  return to_answer(answer_to(engine_.fail(job.lease, std::move(failed))));
 }
 
 answer engine_client::bury(const taken_job& job) {
-  auto why = failure_asked_for();
-  why.for_good = true;
-  return to_answer(answer_to(engine_.fail(job.lease, std::move(why))));
+  auto failed = requested_failure();
+  failed.for_good = true;
+  return to_answer(answer_to(engine_.fail(job.lease, std::move(failed))));
 }
 
 answer engine_client::extend(const taken_job& job, milliseconds by) {
-  const auto how = to_answer(engine_.extend(job.lease, by));
-  help();
-  return how;
+  const auto outcome = to_answer(engine_.extend(job.lease, by));
+  commit_here();
+  return outcome;
 }
 
 answer engine_client::cancel(jobs::job_id id) {
@@ -85,15 +85,15 @@ answer engine_client::retry(jobs::job_id id) {
 
 std::optional<std::vector<taken_job>> engine_client::list(jobs::job_state state) {
   std::vector<taken_job> all;
-  jobs::list_request what;
-  what.state = state;
-  what.limit = 1000;
+  jobs::list_request request;
+  request.state = state;
+  request.limit = 1000;
   for (;;) {
-    const auto page = answer_to(engine_.list(what));
+    const auto page = answer_to(engine_.list(request));
     if (!page) return std::nullopt;
-    for (const auto& it : page->jobs) all.push_back(taken(it, {it.id, 0}));
+    for (const auto& job : page->jobs) all.push_back(taken(job, {job.id, 0}));
     if (!page->cursor) return all;
-    what.after = *page->cursor;
+    request.after = *page->cursor;
   }
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// The engine in this process, as the crash tests see it.
+// The engine in this process as a client of the crash tests.
 
 #include <cstdint>
 #include <functional>
@@ -14,13 +14,12 @@ namespace sluice::crash {
 
 class engine_client final : public client {
  public:
-  // As a thread that waits for its answers, or as one that commits what it asked for
-  // (engine::help).
-  enum class way : std::uint8_t { waits, helps };
+  // Whether calls wait for the committer, or commit in their own thread (engine::commit_here).
+  enum class way : std::uint8_t { waits, commits };
 
-  // `gone` says when there is nothing to be had from the engine any more.
-  engine_client(jobs::engine& it, std::function<bool()> gone, way how = way::waits)
-      : engine_(it), gone_(std::move(gone)), how_(how) {}
+  // `gone` returns true once the engine cannot serve any more.
+  engine_client(jobs::engine& engine, std::function<bool()> gone, way commits = way::waits)
+      : engine_(engine), gone_(std::move(gone)), way_(commits) {}
 
   std::vector<push_answer> push(const std::vector<jobs::job_spec>& specs, jobs::bulk mode) override;
   std::optional<std::vector<taken_job>> lease(std::size_t max, milliseconds wait,
@@ -38,18 +37,18 @@ class engine_client final : public client {
   bool gone() const override { return gone_(); }
 
  private:
-  void help() {
-    while (how_ == way::helps && engine_.help()) seam::yield();
+  void commit_here() {
+    while (way_ == way::commits && engine_.commit_here()) seam::yield();
   }
   template <class T>
-  T answer_to(future<T> asked) {
-    help();
-    return asked.get();
+  T answer_to(future<T> request) {
+    commit_here();
+    return request.get();
   }
 
   jobs::engine& engine_;
   std::function<bool()> gone_;
-  way how_;
+  way way_;
 };
 
 }  // namespace sluice::crash

@@ -7,11 +7,11 @@
 namespace sluice::crash {
 namespace {
 
-std::string jid_of(token it) {
-  return "crash-" + std::to_string(100'000'000 + it);
+std::string jid_of(token id) {
+  return "crash-" + std::to_string(100'000'000 + id);
 }
 
-// [{"token":1,"pad":"..."},"alpha crash 2"]: what contents_of makes, in two values.
+// [{"token":1,"pad":"..."},"alpha crash 2"]: the result of contents_of as two values.
 std::string args_of(const jobs::job_spec& spec) {
   return "[" + spec.args.data + ",\"" + spec.queue + " " + spec.kind + " " +
          std::to_string(spec.priority) + "\"]";
@@ -29,7 +29,7 @@ std::string contents_in(std::string_view text) {
          std::string(text.substr(begin, end + 2 - begin));
 }
 
-// Jobs with equal arguments are each other's duplicates: what tells them apart stands beside them.
+// Jobs with equal arguments are duplicates, so their distinguishing contents are custom fields.
 std::string custom_of(const jobs::job_spec& spec, const std::string& bid) {
   std::string text = bid.empty() ? "" : R"(,"bid":")" + bid + "\"";
   if (!spec.unique.key.empty()) {
@@ -51,8 +51,7 @@ std::string job_of(const jobs::job_spec& spec, const std::string& bid = {}) {
   return text + "}";
 }
 
-// The protocol's shortest reservation is a minute. A job that came over HTTP may have a shorter
-// one.
+// The protocol's shortest reservation is a minute. A job pushed over HTTP may have a shorter one.
 constexpr milliseconds short_reservation{300};
 constexpr milliseconds usual_reservation = std::chrono::minutes(30);
 constexpr std::string_view own_jid = "sluice-";
@@ -68,7 +67,7 @@ std::string text_after(std::string_view text, std::string_view name) {
   return std::string(text.substr(from, text.find_first_of("\",}", from) - from));
 }
 
-// Which attempt this is, by how often it has failed.
+// Returns the number of the attempt, computed from the number of failures.
 std::uint32_t attempt_in(const std::string& text) {
   const std::string retries = text_after(text, "\"retry_count\":");
   return retries.empty()
@@ -87,13 +86,13 @@ faktory_client::faktory_client(std::uint16_t port, std::uint16_t http_port, open
     : wire_client(port, http_client(http_port, faktory_contents), kept) {
   static atomic<std::uint64_t> count{0};
   wid_ = "crash-worker-" + std::to_string(++count);
-  hear();  // +HI
+  receive_line();  // +HI
   ask(R"(HELLO {"v":2,"hostname":"crash","pid":1,"labels":[],"wid":")" + wid_ + "\"}");
 }
 
 answer faktory_client::ask(const std::string& command) {
-  if (!say(command + "\r\n")) return answer::none;
-  const std::string line = hear();
+  if (!send(command + "\r\n")) return answer::none;
+  const std::string line = receive_line();
   if (gone()) return answer::none;
   return line == "+OK" ? answer::yes : answer::no;
 }
@@ -105,13 +104,13 @@ std::vector<push_answer> faktory_client::push(const std::vector<jobs::job_spec>&
     jobs::job_spec spec = specs.front();
     spec.args.data = args_of(spec);
     spec.lease_for = short_reservation;
-    // A FAIL says nothing of a pause: that of its job is longer than any that is asked for here.
+    // A FAIL has no pause, so the job's own pause is longer than any that the load requests.
     spec.retry.first = milliseconds(60);
     spec.retry.jitter = 0;
     return http().push({spec}, jobs::bulk::each);
   }
-  if (!say("PUSH " + job_of(specs.front()) + "\r\n")) return std::vector<push_answer>(1);
-  const std::string line = hear();
+  if (!send("PUSH " + job_of(specs.front()) + "\r\n")) return std::vector<push_answer>(1);
+  const std::string line = receive_line();
   if (gone()) return std::vector<push_answer>(1);
   return {{line == "+OK" ? answer::yes : answer::no, line.starts_with("-NOTUNIQUE"), 0, line}};
 }
@@ -120,19 +119,19 @@ batch_answer faktory_client::push_batch(const std::vector<jobs::job_spec>& specs
                                         const jobs::job_spec& on_end,
                                         const jobs::job_spec& on_success) {
   batch_answer all{answer::none, std::vector<push_answer>(specs.size())};
-  if (!say(R"(BATCH NEW {"complete":)" + job_of(on_end) + R"(,"success":)" + job_of(on_success) +
-           "}\r\n")) {
+  if (!send(R"(BATCH NEW {"complete":)" + job_of(on_end) + R"(,"success":)" + job_of(on_success) +
+            "}\r\n")) {
     return all;
   }
-  const std::string line = hear();
+  const std::string line = receive_line();
   if (gone()) return all;
   const bool is_there = line.starts_with("$");
   std::string bid;
-  if (is_there) bid = hear_bytes(std::strtoull(line.c_str() + 1, nullptr, 10) + 2);
+  if (is_there) bid = receive_bytes(std::strtoull(line.c_str() + 1, nullptr, 10) + 2);
   if (gone()) return all;
   all.callbacks = is_there ? answer::yes : answer::no;
   if (!is_there) {
-    for (auto& each : all.jobs) each.how = answer::no;
+    for (auto& each : all.jobs) each.outcome = answer::no;
     return all;
   }
   bid.resize(bid.size() - 2);
@@ -146,19 +145,19 @@ std::vector<push_answer> faktory_client::push_bulk(const std::vector<jobs::job_s
   std::string text;
   for (const auto& spec : specs) text += (text.empty() ? "[" : ",") + job_of(spec, bid);
   std::vector<push_answer> answers(specs.size());
-  if (!say("PUSHB " + text + "]\r\n")) return answers;
-  const std::string line = hear();  // $2, {}: none was refused
+  if (!send("PUSHB " + text + "]\r\n")) return answers;
+  const std::string line = receive_line();  // $2, {}: none was rejected
   if (gone()) return answers;
   std::string refused;
   if (line.starts_with("$")) {
-    refused = hear_bytes(std::strtoull(line.c_str() + 1, nullptr, 10) + 2);
+    refused = receive_bytes(std::strtoull(line.c_str() + 1, nullptr, 10) + 2);
     if (gone()) return answers;
   }
   const bool is_refused = !line.starts_with("$");  // all of them
   for (std::size_t i = 0; i < specs.size(); ++i) {
     const std::string why =
         text_after(refused, "\"" + jid_of(token_of(specs[i].args.data)) + "\":\"");
-    answers[i].how = is_refused || !why.empty() ? answer::no : answer::yes;
+    answers[i].outcome = is_refused || !why.empty() ? answer::no : answer::yes;
     answers[i].duplicate = why == "Job not unique";
   }
   return answers;
@@ -166,16 +165,16 @@ std::vector<push_answer> faktory_client::push_bulk(const std::vector<jobs::job_s
 
 std::optional<std::vector<taken_job>> faktory_client::lease(std::size_t, milliseconds,
                                                             milliseconds) {
-  if (!say("FETCH alpha beta\r\n")) return std::nullopt;
-  const std::string line = hear();
+  if (!send("FETCH alpha beta\r\n")) return std::nullopt;
+  const std::string line = receive_line();
   if (gone()) return std::nullopt;
   std::vector<taken_job> all;
   if (!line.starts_with("$") || line == "$-1") return all;
-  const std::string text = hear_bytes(std::strtoull(line.c_str() + 1, nullptr, 10) + 2);
+  const std::string text = receive_bytes(std::strtoull(line.c_str() + 1, nullptr, 10) + 2);
   if (gone()) return std::nullopt;
   taken_job job;
   job.contents = contents_in(text);
-  job.it = token_of(job.contents);
+  job.id = token_of(job.contents);
   job.name = text_after(text, "\"jid\":\"");
   job.attempt = attempt_in(text);
   job.lasts = job.name.starts_with(own_jid) ? short_reservation : usual_reservation;
@@ -192,13 +191,13 @@ answer faktory_client::fail(const taken_job& job, milliseconds) {
                           R"(","errtype":"crash","message":"asked to","backtrace":[]})"));
 }
 
-// Whoever does not have the job any more is told the same.
-answer faktory_client::if_held(const taken_job& job, answer how) {
+// A worker that has lost the job also gets +OK.
+answer faktory_client::if_held(const taken_job& job, answer outcome) {
   const bool may_be_lost = jobs::real_time().now() >= job.held_until;
-  return how == answer::yes && may_be_lost ? answer::none : how;
+  return outcome == answer::yes && may_be_lost ? answer::none : outcome;
 }
 
-// A worker keeps what it has for as long as it beats.
+// BEAT extends all leases of a worker.
 answer faktory_client::extend(const taken_job&, milliseconds) {
   return ask(R"(BEAT {"wid":")" + wid_ + "\"}");
 }

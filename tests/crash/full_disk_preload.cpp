@@ -1,12 +1,12 @@
-// Goes before the C library in a process whose disk is to be full: as long as the file that
-// SLUICE_FULL_DISK names exists, nothing that would take more space succeeds.
+// Simulates a full disk in a process that preloads this library: while the file named by
+// SLUICE_FULL_DISK exists, operations that need more space than it records fail with ENOSPC.
 //
-// That file holds one number, the bytes that are still free (eight of them, as the machine stores
-// it), so that the disk stays as full as it was when the process is started again. What grows takes
-// from it, what is cut off or deleted gives back; overwriting what is there costs nothing. If the
-// name that SLUICE_SHORT_WRITES holds exists, every write does only half of what it was asked to.
+// That file holds one 64-bit number in native byte order, the free bytes, so that a restarted
+// process finds the disk as full as before. Growing a file subtracts from it; truncating and
+// deleting add to it; overwriting does not change it. While the file named by SLUICE_SHORT_WRITES
+// exists, every write writes only half of its bytes.
 //
-// Only regular files are meant: a socket or a pipe has no disk beneath it.
+// Only regular files are affected, not sockets and pipes.
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -34,8 +34,8 @@ bool exists(const char* variable) {
   return name != nullptr && ::stat(name, &found) == 0;
 }
 
-// What is free, shared by all processes that look at the same file; null: the disk is not full.
-// Mapped anew for each call: the file comes and goes.
+// The number of free bytes, shared by all processes with the same file; null if there is no limit.
+// Mapped for each call, since tests create and delete the file.
 class free_space {
  public:
   free_space() {
@@ -67,14 +67,14 @@ class free_space {
   std::int64_t* bytes_ = nullptr;
 };
 
-// The size of a regular file; negative: it is none.
+// Returns the size of a regular file; -1 for other files.
 off_t size_of(int file) {
   struct stat found {};
   if (::fstat(file, &found) != 0 || !S_ISREG(found.st_mode)) return -1;
   return found.st_size;
 }
 
-// Before a file's end moves to `end` (a write never moves it back). False: there is no space.
+// Reserves space for growth to `end`, before the write. Fails with ENOSPC if the disk is full.
 bool may_grow(int file, off_t end) {
   const auto size = size_of(file);
   if (size < 0 || end <= size) return true;
@@ -105,11 +105,11 @@ ssize_t write_at(int file, const void* from, size_t count, off_t offset,
   return real(file, from, part, offset);
 }
 
-int report(int code, struct statvfs* to) {
+int report(int code, struct statvfs* stats) {
   const free_space space;
   if (code == 0 && space.is_limited()) {
     const auto bytes = std::max<std::int64_t>(space.left(), 0);
-    to->f_bfree = to->f_bavail = static_cast<fsblkcnt_t>(bytes) / to->f_frsize;
+    stats->f_bfree = stats->f_bavail = static_cast<fsblkcnt_t>(bytes) / stats->f_frsize;
   }
   return code;
 }
@@ -177,22 +177,22 @@ int unlink(const char* name) {
   return code;
 }
 
-int statvfs(const char* name, struct statvfs* to) {
+int statvfs(const char* name, struct statvfs* stats) {
   static const auto real = next<int (*)(const char*, struct statvfs*)>("statvfs");
-  return report(real(name, to), to);
+  return report(real(name, stats), stats);
 }
 
-int statvfs64(const char* name, struct statvfs64* to) {
-  return statvfs(name, reinterpret_cast<struct statvfs*>(to));
+int statvfs64(const char* name, struct statvfs64* stats) {
+  return statvfs(name, reinterpret_cast<struct statvfs*>(stats));
 }
 
-int fstatvfs(int file, struct statvfs* to) {
+int fstatvfs(int file, struct statvfs* stats) {
   static const auto real = next<int (*)(int, struct statvfs*)>("fstatvfs");
-  return report(real(file, to), to);
+  return report(real(file, stats), stats);
 }
 
-int fstatvfs64(int file, struct statvfs64* to) {
-  return fstatvfs(file, reinterpret_cast<struct statvfs*>(to));
+int fstatvfs64(int file, struct statvfs64* stats) {
+  return fstatvfs(file, reinterpret_cast<struct statvfs*>(stats));
 }
 
 }  // extern "C"

@@ -1,5 +1,5 @@
-// The real program on a disk that fills up: pushes are refused at once and with the reason, workers
-// go on, a restart serves, and when there is space again everything does.
+// The real program on a disk that fills up: pushes are rejected at once with the reason, workers
+// continue, a restarted server serves, and pushes are accepted when there is space again.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -51,30 +51,30 @@ class full_disk_test : public ::testing::Test {
   void write_short() { std::ofstream(folder_.file("short")) << "short"; }
 
   push_answer push(std::size_t pad = 200) {
-    const auto it = book_.new_token();
+    const auto id = book_.new_token();
     jobs::job_spec spec;
     spec.queue = "alpha";
     spec.kind = "full";
     spec.args.data =
-        "{\"token\":" + std::to_string(it) + ",\"pad\":\"" + std::string(pad, 'x') + "\"}";
-    book_.pushing(it, contents_of(spec));
-    const auto said = client_->push({spec}, jobs::bulk::each).front();
-    book_.pushed(it, said.how);
-    return said;
+        "{\"token\":" + std::to_string(id) + ",\"pad\":\"" + std::string(pad, 'x') + "\"}";
+    book_.pushing(id, contents_of(spec));
+    const auto reply = client_->push({spec}, jobs::bulk::each).front();
+    book_.pushed(id, reply.outcome);
+    return reply;
   }
   void push_many(int count) {
-    for (int i = 0; i < count; ++i) ASSERT_EQ(push().how, answer::yes) << last_answer();
+    for (int i = 0; i < count; ++i) ASSERT_EQ(push().outcome, answer::yes) << last_answer();
   }
-  // Takes so many jobs and acks them, one by one.
+  // Leases and acks `count` jobs, one by one.
   void work(int count) {
     for (int i = 0; i < count; ++i) {
       const auto taken = client_->lease(1, 5s, 60s);
       ASSERT_TRUE(taken && taken->size() == 1) << last_answer();
-      book_.leased(taken->front().it, taken->front().contents);
-      book_.acking(taken->front().it);
-      const auto said = client_->ack(taken->front(), {});
-      book_.acked(taken->front().it, said);
-      ASSERT_EQ(said, answer::yes) << "ack " << i << ": " << last_answer();
+      book_.leased(taken->front().id, taken->front().contents);
+      book_.acking(taken->front().id);
+      const auto reply = client_->ack(taken->front(), {});
+      book_.acked(taken->front().id, reply);
+      ASSERT_EQ(reply, answer::yes) << "ack " << i << ": " << last_answer();
     }
   }
   std::string last_answer() const {
@@ -83,16 +83,16 @@ class full_disk_test : public ::testing::Test {
 
   void expect_refused() {
     const auto began = seam::now();
-    const auto said = push();
-    EXPECT_LT(seam::now() - began, 2s) << "it was not told at once";
-    EXPECT_EQ(said.how, answer::no);
-    EXPECT_EQ(said.code, "disk_full");
+    const auto reply = push();
+    EXPECT_LT(seam::now() - began, 2s) << "the rejection was not immediate";
+    EXPECT_EQ(reply.outcome, answer::no);
+    EXPECT_EQ(reply.code, "disk_full");
     EXPECT_EQ(client_->last().status, 503) << last_answer();
     EXPECT_NE(client_->last().body.find("disk"), std::string::npos) << last_answer();
   }
   void expect_pushes_again() {
-    sluice::testing::eventually([&] { return push().how == answer::yes; },
-                                "pushes to be taken when there is space again");
+    sluice::testing::eventually([&] { return push().outcome == answer::yes; },
+                                "pushes to be accepted when there is space again");
   }
   void expect_nothing_lost() {
     ASSERT_TRUE(drain(book_, *client_));
@@ -107,7 +107,7 @@ class full_disk_test : public ::testing::Test {
   std::unique_ptr<http_client> client_;
 };
 
-TEST_F(full_disk_test, PushesAreRefusedWithTheReasonAndWorkersGoOn) {
+TEST_F(full_disk_test, PushesAreRejectedWithTheReasonAndWorkersContinue) {
   start();
   push_many(300);
   fill_disk(0);
@@ -115,15 +115,15 @@ TEST_F(full_disk_test, PushesAreRefusedWithTheReasonAndWorkersGoOn) {
   expect_refused();
   EXPECT_TRUE(has_reserve());
   work(200);
-  EXPECT_FALSE(has_reserve()) << "the acks did not need it: the disk was not full";
+  EXPECT_FALSE(has_reserve()) << "the acks did not use the reserve: the disk was not full";
   expect_refused();
   make_space();
   expect_pushes_again();
-  sluice::testing::eventually([&] { return has_reserve(); }, "the reserve to be made again");
+  sluice::testing::eventually([&] { return has_reserve(); }, "the reserve to be restored");
   expect_nothing_lost();
 }
 
-TEST_F(full_disk_test, WorkersGoOnWhenOthersTookTheReserve) {
+TEST_F(full_disk_test, WorkersContinueWhenOtherWritersUsedTheReserve) {
   start();
   push_many(300);
   fill_disk(0);
@@ -169,7 +169,7 @@ TEST_F(full_disk_test, AServerThatWasStoppedServesAgainOnAFullDisk) {
   expect_nothing_lost();
 }
 
-TEST_F(full_disk_test, TheDiskFillsUpUnderWay) {
+TEST_F(full_disk_test, TheDiskFillsUpDuringPushes) {
   start();
   fill_disk(std::int64_t{100} << 20);
   push_many(50);

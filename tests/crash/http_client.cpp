@@ -16,11 +16,11 @@ bool is_success(const reply& answered) {
   return answered.status >= 200 && answered.status < 300;
 }
 
-// Of an answer that is no success: what its code says, or nothing if it makes no sense.
+// Converts the error of an unsuccessful reply; no answer if it cannot be parsed.
 push_answer refusal(const reply& answered) {
-  const auto why = json::read<json::problem>(answered.body);
-  if (!why) return {};
-  const auto code = why->why.code;
+  const auto problem = json::read<json::problem>(answered.body);
+  if (!problem) return {};
+  const auto code = problem->error.code;
   return {answer_for(code), code == jobs::error_code::duplicate, 0, std::string(to_string(code))};
 }
 
@@ -43,11 +43,11 @@ const reply& http_client::ask(std::string_view method, const std::string& path,
   return last_;
 }
 
-taken_job http_client::take(const jobs::job& it, jobs::lease_ref lease) const {
-  taken_job job = taken(it, lease);
-  job.contents = read_(it.spec);
-  job.it = token_of(job.contents);
-  return job;
+taken_job http_client::take(const jobs::job& job, jobs::lease_ref lease) const {
+  taken_job converted = taken(job, lease);
+  converted.contents = read_(job.spec);
+  converted.id = token_of(converted.contents);
+  return converted;
 }
 
 std::vector<push_answer> http_client::push(const std::vector<jobs::job_spec>& specs,
@@ -68,10 +68,10 @@ std::vector<push_answer> http_client::push(const std::vector<jobs::job_spec>& sp
 std::optional<std::vector<taken_job>> http_client::lease(std::size_t max, milliseconds wait,
                                                          milliseconds lease_for) {
   json::lease_call call;
-  call.what.queues = {"alpha", "beta"};
-  call.what.max = max;
-  call.what.worker = "crash";
-  call.what.lease_for = lease_for;
+  call.request.queues = {"alpha", "beta"};
+  call.request.max = max;
+  call.request.worker = "crash";
+  call.request.lease_for = lease_for;
   call.wait = wait;
   const auto& answered = ask("POST", "/v1/leases", json::to_json(call));
   if (!is_success(answered)) return std::nullopt;
@@ -79,14 +79,14 @@ std::optional<std::vector<taken_job>> http_client::lease(std::size_t max, millis
   if (answered.status == 204) return all;
   const auto made = json::read<std::vector<jobs::leased_job>>(answered.body);
   if (!made) return std::nullopt;
-  for (const auto& job : *made) all.push_back(take(*job.it, job.ref()));
+  for (const auto& job : *made) all.push_back(take(*job.job, job.ref()));
   return all;
 }
 
-answer http_client::end(jobs::job_id id, std::string_view how, std::string_view body) {
-  const auto path = "/v1/jobs/" + std::to_string(id) + "/" + std::string(how);
+answer http_client::end(jobs::job_id id, std::string_view operation, std::string_view body) {
+  const auto path = "/v1/jobs/" + std::to_string(id) + "/" + std::string(operation);
   const auto& answered = ask("POST", path, body);
-  return is_success(answered) ? answer::yes : refusal(answered).how;
+  return is_success(answered) ? answer::yes : refusal(answered).outcome;
 }
 
 answer http_client::ack(const taken_job& job, const std::string& result) {
@@ -99,7 +99,7 @@ std::vector<answer> http_client::ack_many(const std::vector<taken_job>& jobs) {
   json::acks_call call;
   for (const auto& job : jobs) call.acks.push_back({job.lease, {}});
   const auto& answered = ask("POST", "/v1/acks", json::to_json(call));
-  if (!is_success(answered)) return std::vector<answer>(jobs.size(), refusal(answered).how);
+  if (!is_success(answered)) return std::vector<answer>(jobs.size(), refusal(answered).outcome);
   const auto made = json::read<std::vector<jobs::void_result>>(answered.body);
   std::vector<answer> answers;
   if (!made) return answers;
@@ -110,14 +110,14 @@ std::vector<answer> http_client::ack_many(const std::vector<taken_job>& jobs) {
 }
 
 answer http_client::fail(const taken_job& job, milliseconds retry_in) {
-  json::fail_call call{job.lease.key, failure_asked_for()};
-  call.why.retry_in = retry_in;
+  json::fail_call call{job.lease.key, requested_failure()};
+  call.failure.retry_in = retry_in;
   return end(job.lease.job, "fail", json::to_json(call));
 }
 
 answer http_client::bury(const taken_job& job) {
-  json::fail_call call{job.lease.key, failure_asked_for()};
-  call.why.for_good = true;
+  json::fail_call call{job.lease.key, requested_failure()};
+  call.failure.for_good = true;
   return end(job.lease.job, "fail", json::to_json(call));
 }
 
@@ -131,7 +131,7 @@ answer http_client::cancel(jobs::job_id id) {
 
 answer http_client::remove(jobs::job_id id) {
   const auto& answered = ask("DELETE", "/v1/jobs/" + std::to_string(id));
-  return is_success(answered) ? answer::yes : refusal(answered).how;
+  return is_success(answered) ? answer::yes : refusal(answered).outcome;
 }
 
 answer http_client::retry(jobs::job_id id) {
@@ -147,7 +147,7 @@ std::optional<std::vector<taken_job>> http_client::list(jobs::job_state state) {
     if (!is_success(answered)) return std::nullopt;
     const auto page = json::read<jobs::job_page>(answered.body);
     if (!page) return std::nullopt;
-    for (const auto& it : page->jobs) all.push_back(take(it, {it.id, 0}));
+    for (const auto& job : page->jobs) all.push_back(take(job, {job.id, 0}));
     if (!page->cursor) return all;
     after = "&after=" + std::to_string(*page->cursor);
   }

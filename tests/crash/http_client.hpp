@@ -1,6 +1,6 @@
 #pragma once
 
-// A job server behind HTTP, as the crash tests see it: one keep-alive connection.
+// An HTTP client of the crash tests, with one keep-alive connection.
 
 #include <cstdint>
 
@@ -12,7 +12,8 @@ namespace sluice::crash {
 // The port in http://127.0.0.1:port.
 std::uint16_t port_of(std::string_view url);
 
-// What of a stored job must be as it was given: all of it, unless it came by another way.
+// Returns the part of a stored job that must be unchanged: by default all of it. A job pushed in
+// another protocol is stored in a different form.
 using read_contents = std::string (*)(const jobs::job_spec& spec);
 
 class http_client final : public client {
@@ -35,17 +36,17 @@ class http_client final : public client {
   std::optional<std::uint64_t> unfinished() override;
   bool gone() const override { return gone_; }
 
-  // Those that their pushers left open when the server went.
+  // Closes the batches that pushers left open when the server ended.
   [[nodiscard]] bool close_batches();
 
-  // What was answered last, for messages and for tests that look closer. Status 0: nothing.
+  // Returns the last reply. Status 0: there was none.
   const jobs::testing::reply& last() const noexcept { return last_; }
 
  private:
   const jobs::testing::reply& ask(std::string_view method, const std::string& path,
                                   std::string_view body = {});
-  answer end(jobs::job_id id, std::string_view how, std::string_view body);
-  taken_job take(const jobs::job& it, jobs::lease_ref lease) const;
+  answer end(jobs::job_id id, std::string_view operation, std::string_view body);
+  taken_job take(const jobs::job& job, jobs::lease_ref lease) const;
 
   jobs::testing::wire wire_;
   jobs::testing::reply last_;

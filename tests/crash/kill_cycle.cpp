@@ -18,15 +18,16 @@ using namespace std::chrono_literals;
 // How a life ends.
 enum class ending : std::uint8_t {
   under_load,
-  when_all_are_answered  // so that a request which is never answered cannot hide behind the kill
+  when_all_are_answered  // so that the kill cannot hide a request that is never answered
 };
 
-std::unique_ptr<client> client_of(const kill_plan::connect_to& how, const server_program& server) {
-  if (how) return how(server);
+std::unique_ptr<client> client_of(const kill_plan::connect_to& connect,
+                                  const server_program& server) {
+  if (connect) return connect(server);
   return std::make_unique<http_client>(port_of(server.url()));
 }
 
-// Keeps it busy, and ends it after a random time.
+// Keeps the server busy, and ends it after a random time.
 void end_under_load(server_program& server, ledger& book, random& chance, ending when,
                     std::chrono::milliseconds at_least, const kill_plan& plan) {
   const auto connect_to = [&] { return client_of(plan.connect, server); };
@@ -41,16 +42,16 @@ void end_under_load(server_program& server, ledger& book, random& chance, ending
       if (waits) {
         enough.request_stop();
       } else {
-        plan.how(server, chance);
+        plan.end_server(server, chance);
       }
     });
     const int deserted = keep_busy(book, connect_to, busy, enough.get_token());
-    EXPECT_TRUE(!waits || deserted == 0) << "a living server left clients without an answer";
+    EXPECT_TRUE(!waits || deserted == 0) << "a running server left clients without an answer";
   }
-  if (waits) plan.how(server, chance);
+  if (waits) plan.end_server(server, chance);
 }
 
-// Power that goes again while it starts and recovers: nobody gets to speak to it.
+// Kills the server while it starts and recovers, before any client is connected.
 void end_while_it_starts(const temporary_folder& folder, random& chance) {
   jobs::cli::testing::program server({"serve", "--data", folder.file("data"), "--port", "0"});
   pass(below(chance, 50ms));
@@ -58,7 +59,7 @@ void end_while_it_starts(const temporary_folder& folder, random& chance) {
   EXPECT_EQ(server.wait().code, 128 + SIGKILL);
 }
 
-// Whether the load so far was worth the name.
+// Whether the load so far was large enough to be meaningful.
 bool was_busy(const verdict& so_far, std::uint64_t kills) {
   return so_far.acknowledged >= 20 * kills && so_far.done >= 5 * kills && so_far.redelivered > 0;
 }
@@ -66,15 +67,15 @@ bool was_busy(const verdict& so_far, std::uint64_t kills) {
 }  // namespace
 
 void pass(std::chrono::microseconds time) {
-  event nobody_sets;  // a power switch gives no sign
-  (void)nobody_sets.wait_within({deadline::after(time), {}});
+  event never_set;  // a power cut comes without notice
+  (void)never_set.wait(time);
 }
 
 std::chrono::microseconds below(random& chance, std::chrono::microseconds bound) {
   return std::chrono::microseconds(chance.below(static_cast<std::uint32_t>(bound.count())));
 }
 
-verdict end_again_and_again(const kill_plan& plan) {
+verdict end_repeatedly(const kill_plan& plan) {
   const std::string name = sluice::testing::test_name();
   const std::uint64_t kills = sluice::testing::effort(name, "kills", plan.kills);
   const temporary_folder folder;
@@ -87,7 +88,7 @@ verdict end_again_and_again(const kill_plan& plan) {
   };
   for (std::uint64_t i = 0; i < kills || (i < 10 * kills && !has_shown_enough()); ++i) {
     if (i % 5 == 1) end_while_it_starts(folder, chance);
-    server_program server(folder, plan.words);
+    server_program server(folder, plan.arguments);
     if (::testing::Test::HasFailure()) {
       ADD_FAILURE() << "after " << i << " kills";
       return book.judge();
@@ -101,15 +102,15 @@ verdict end_again_and_again(const kill_plan& plan) {
     if (plan.after_life) plan.after_life();
     book.crashed();
   }
-  server_program server(folder, plan.words);
+  server_program server(folder, plan.arguments);
   const auto last = client_of(plan.connect_last, server);
   EXPECT_TRUE(drain(book, *last)) << server.itself().err();
   auto found = book.judge();
   std::printf("[          ] %s\n", found.to_string().c_str());
   EXPECT_TRUE(found.ok());
   EXPECT_TRUE(was_busy(found, kills)) << "too little load to show anything";
-  EXPECT_TRUE(plan.has_shown(found)) << "something never came up";
-  EXPECT_GT(cut_short, 0U) << "every end was one in good order";
+  EXPECT_TRUE(plan.has_shown(found)) << "the load's own condition was never met";
+  EXPECT_GT(cut_short, 0U) << "every life ended in an orderly shutdown";
   EXPECT_EQ(server.stop().code, 0);
   return found;
 }

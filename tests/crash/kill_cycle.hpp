@@ -1,8 +1,8 @@
 #pragma once
 
-// A server that is kept busy and ended again and again, on the same data, and the judgement on it.
+// Keeps a server busy and ends it repeatedly, on the same data, and judges the history.
 //
-// SLUICE_SEED repeats the moments and the load, not how threads and processes run.
+// SLUICE_SEED reproduces the times and the load, not the scheduling of threads and processes.
 
 #include <signal.h>
 
@@ -31,25 +31,27 @@ void pass(std::chrono::microseconds time);
 std::chrono::microseconds below(random& chance, std::chrono::microseconds bound);
 
 struct kill_plan {
-  using end_it = void (*)(server_program&, random&);
+  using end_function = void (*)(server_program&, random&);
   using connect_to = std::function<std::unique_ptr<client>(const server_program&)>;
 
   sluice::testing::effort_counts kills = usual_kills;
-  end_it how = [](server_program& server, random&) { server.itself().signal(SIGKILL); };
-  std::set<int> codes = {128 + SIGKILL};  // with which it may end
-  std::vector<std::string> words{};       // of `serve`, beside the usual ones
+  end_function end_server = [](server_program& server, random&) {
+    server.itself().signal(SIGKILL);
+  };
+  std::set<int> codes = {128 + SIGKILL};  // permitted exit codes
+  std::vector<std::string> arguments{};   // additional ones of `serve`
   load busy{.pushers = 4, .workers = 4};
-  std::chrono::milliseconds long_life{0};  // every tenth lasts so long at least
+  std::chrono::milliseconds long_life{0};  // the least duration of every tenth life
   connect_to connect{};                    // empty: over HTTP
-  connect_to connect_last{};               // for what is left at the end; empty: over HTTP
-  // After each life, when all clients have ended.
+  connect_to connect_last{};               // to drain the server at the end; empty: over HTTP
+  // Called after each life, when all clients have ended.
   std::function<void()> after_life{};
   // A condition that the load must also meet. Kills continue until then, at most ten times `kills`:
   // on a busy machine a server does less between two kills.
   bool (*has_shown)(const verdict&) = [](const verdict&) { return true; };
 };
 
-// Also expects that nothing that may not happen has happened, and that the load has shown enough.
-verdict end_again_and_again(const kill_plan& plan);
+// Also expects that the verdict has no findings and that the load was large enough.
+verdict end_repeatedly(const kill_plan& plan);
 
 }  // namespace sluice::crash

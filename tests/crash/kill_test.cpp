@@ -1,5 +1,5 @@
-// The real program under load, killed at random moments and started again on the same data: nothing
-// that it had acknowledged is lost, nothing is invented. kill_cycle.hpp has the counts.
+// The real program under load, killed at random times and restarted on the same data: no
+// acknowledged job is lost, and none is invented. kill_cycle.hpp has the counts.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -19,35 +19,36 @@ kill_plan with_calls_of_every_kind() {
 }
 
 TEST(kill_test, NothingAcknowledgedIsLost) {
-  end_again_and_again(with_calls_of_every_kind());
+  end_repeatedly(with_calls_of_every_kind());
 }
 
-// It may have had no lease to wait for, and be done before the second signal: code 0.
+// A server without open leases may have ended before the second signal: exit code 0.
 TEST(kill_test, NothingAcknowledgedIsLostWhenASecondSignalEndsItAtOnce) {
   kill_plan plan = with_calls_of_every_kind();
   plan.kills = {.ci = 5, .full = 50};
-  plan.how = [](server_program& server, random&) {
-    const auto& it = server.itself();
-    it.signal(SIGTERM);
-    sluice::testing::eventually(
-        [&] { return it.has_ended() || it.err().find("shutting down") != std::string::npos; },
-        "the first signal to be heard");
-    it.signal(SIGTERM);
+  plan.end_server = [](server_program& server, random&) {
+    const auto& program = server.itself();
+    program.signal(SIGTERM);
+    const auto has_begun_to_stop = [&] {
+      return program.has_ended() || program.err().find("shutting down") != std::string::npos;
+    };
+    sluice::testing::eventually(has_begun_to_stop, "the first signal to be handled");
+    program.signal(SIGTERM);
   };
   plan.codes = {0, 128 + SIGTERM};
-  end_again_and_again(plan);
+  end_repeatedly(plan);
 }
 
 TEST(kill_test, NothingAcknowledgedIsLostWhenItIsKilledWhileItShutsDown) {
   kill_plan plan = with_calls_of_every_kind();
   plan.kills = {.ci = 5, .full = 50};
-  plan.how = [](server_program& server, random& chance) {
+  plan.end_server = [](server_program& server, random& chance) {
     server.itself().signal(SIGTERM);
     pass(below(chance, 50ms));
     server.itself().signal(SIGKILL);
   };
   plan.codes = {0, 128 + SIGKILL};
-  end_again_and_again(plan);
+  end_repeatedly(plan);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The judge itself: every kind of broken word must be found, and what is allowed must pass.
+// Tests of the ledger itself: it finds every kind of violation and accepts all permitted histories.
 
 #include "tests/crash/ledger.hpp"
 
@@ -11,31 +11,31 @@ namespace {
 
 class ledger_test : public ::testing::Test {
  protected:
-  token push(answer how, const std::string& key = {}) {
-    const auto it = book.new_token();
-    book.pushing(it, contents(it), {.key = key});
-    if (how != answer::none) book.pushed(it, how);
-    return it;
+  token push(answer outcome, const std::string& key = {}) {
+    const auto id = book.new_token();
+    book.pushing(id, contents(id), {.key = key});
+    if (outcome != answer::none) book.pushed(id, outcome);
+    return id;
   }
-  void lease(token it) { book.leased(it, contents(it)); }
-  void ack(token it, answer how = answer::yes) {
-    book.acking(it);
-    book.acked(it, how);
+  void lease(token id) { book.leased(id, contents(id)); }
+  void ack(token id, answer outcome = answer::yes) {
+    book.acking(id);
+    book.acked(id, outcome);
   }
-  void fail(token it, answer how = answer::yes) {
-    book.failing(it);
-    book.failed(it, how);
+  void fail(token id, answer outcome = answer::yes) {
+    book.failing(id);
+    book.failed(id, outcome);
   }
-  void bury(token it, answer how = answer::yes) {
-    book.burying(it);
-    book.buried(it, how);
+  void bury(token id, answer outcome = answer::yes) {
+    book.burying(id);
+    book.buried(id, outcome);
   }
-  static std::string contents(token it) { return "args of " + std::to_string(it); }
+  static std::string contents(token id) { return "args of " + std::to_string(id); }
 
-  // What is wrong is exactly this.
-  void expect(std::uint64_t verdict::*what, std::uint64_t count) {
+  // Expects exactly `count` findings, all of this kind.
+  void expect(std::uint64_t verdict::*kind, std::uint64_t count) {
     const auto found = book.judge();
-    EXPECT_EQ(found.*what, count) << found.to_string();
+    EXPECT_EQ(found.*kind, count) << found.to_string();
     const auto all = found.lost + found.unexpected + found.doubled + found.revived + found.twins +
                      found.denied + found.early;
     EXPECT_EQ(all, count) << found.to_string();
@@ -47,7 +47,7 @@ class ledger_test : public ::testing::Test {
   ledger book;
 };
 
-TEST_F(ledger_test, AJobThatComesBeforeThoseThatItWaitsForHaveEndedIsEarly) {
+TEST_F(ledger_test, AJobDeliveredBeforeItsPrerequisitesHaveEndedIsEarly) {
   const auto first = push(answer::yes);
   const auto refused = push(answer::no);
   const auto second = push(answer::yes);
@@ -64,7 +64,7 @@ TEST_F(ledger_test, AJobThatComesBeforeThoseThatItWaitsForHaveEndedIsEarly) {
   EXPECT_EQ(book.judge().called, 1U);
 }
 
-TEST_F(ledger_test, AJobThatComesAfterAllThatItWaitsForHaveEndedIsFine) {
+TEST_F(ledger_test, AJobDeliveredAfterItsPrerequisitesHaveEndedIsFine) {
   const auto first = push(answer::yes);
   const auto unanswered = push(answer::none);
   const auto callback = book.new_token();
@@ -78,9 +78,9 @@ TEST_F(ledger_test, AJobThatComesAfterAllThatItWaitsForHaveEndedIsFine) {
 }
 
 TEST_F(ledger_test, AJobThatIsPushedLeasedAndAckedIsFine) {
-  const auto it = push(answer::yes);
-  lease(it);
-  ack(it);
+  const auto id = push(answer::yes);
+  lease(id);
+  ack(id);
   expect_ok();
   const auto found = book.judge();
   EXPECT_EQ(found.attempted, 1U);
@@ -89,20 +89,20 @@ TEST_F(ledger_test, AJobThatIsPushedLeasedAndAckedIsFine) {
   EXPECT_EQ(found.done, 1U);
 }
 
-TEST_F(ledger_test, AnAcknowledgedJobThatNeverComesIsLost) {
-  const auto it = push(answer::yes);
+TEST_F(ledger_test, AnAcknowledgedJobThatIsNeverDeliveredIsLost) {
+  const auto id = push(answer::yes);
   book.crashed();
   expect(&verdict::lost, 1);
-  EXPECT_EQ(book.judge().lost_jobs, std::vector{it});
+  EXPECT_EQ(book.judge().lost_jobs, std::vector{id});
 }
 
-TEST_F(ledger_test, HavingBeenLeasedBeforeTheCrashIsNoExcuseForBeingLost) {
+TEST_F(ledger_test, AJobLeasedOnlyBeforeTheCrashIsLost) {
   lease(push(answer::yes));
   book.crashed();
   expect(&verdict::lost, 1);
 }
 
-TEST_F(ledger_test, AJobWhoseFailureWasAnsweredOrNotMustComeAgain) {
+TEST_F(ledger_test, AFailedJobMustBeDeliveredAgain) {
   const auto one = push(answer::yes);
   const auto two = push(answer::yes);
   lease(one);
@@ -113,19 +113,19 @@ TEST_F(ledger_test, AJobWhoseFailureWasAnsweredOrNotMustComeAgain) {
   expect(&verdict::lost, 2);
 }
 
-TEST_F(ledger_test, AJobWhoseAckWasRefusedMustComeAgain) {
-  const auto it = push(answer::yes);
-  lease(it);
-  ack(it, answer::no);
+TEST_F(ledger_test, AJobWithARejectedAckMustBeDeliveredAgain) {
+  const auto id = push(answer::yes);
+  lease(id);
+  ack(id, answer::no);
   expect(&verdict::lost, 1);
 }
 
-TEST_F(ledger_test, AnUnansweredAckMayHaveHappenedOrNot) {
+TEST_F(ledger_test, AnUnansweredAckMayHaveBeenExecuted) {
   const auto one = push(answer::yes);
   const auto two = push(answer::yes);
-  for (const auto it : {one, two}) {
-    lease(it);
-    ack(it, answer::none);
+  for (const auto id : {one, two}) {
+    lease(id);
+    ack(id, answer::none);
   }
   book.crashed();
   lease(two);
@@ -134,57 +134,57 @@ TEST_F(ledger_test, AnUnansweredAckMayHaveHappenedOrNot) {
   EXPECT_EQ(book.judge().redelivered, 1U);
 }
 
-TEST_F(ledger_test, AnUnansweredAckIsNoExcuseOnceTheJobCameAgain) {
-  const auto it = push(answer::yes);
-  lease(it);
-  ack(it, answer::none);
+TEST_F(ledger_test, AnUnansweredAckDoesNotCountAfterAnotherDelivery) {
+  const auto id = push(answer::yes);
+  lease(id);
+  ack(id, answer::none);
   book.crashed();
-  lease(it);
+  lease(id);
   book.crashed();
   expect(&verdict::lost, 1);
 }
 
-TEST_F(ledger_test, AnUnansweredPushMayHaveHappenedOrNot) {
+TEST_F(ledger_test, AnUnansweredPushMayHaveBeenExecuted) {
   push(answer::none);
-  const auto it = push(answer::none);
+  const auto id = push(answer::none);
   book.crashed();
-  lease(it);
-  ack(it);
+  lease(id);
+  ack(id);
   expect_ok();
   EXPECT_EQ(book.judge().unanswered, 2U);
 }
 
-TEST_F(ledger_test, AJobThatNobodyPushedIsUnexpected) {
+TEST_F(ledger_test, AJobThatWasNeverPushedIsUnexpected) {
   book.leased(77, "x");
   expect(&verdict::unexpected, 1);
 }
 
-TEST_F(ledger_test, ATokenThatWasMadeButNotPushedIsUnexpected) {
-  const auto it = book.new_token();
-  lease(it);
+TEST_F(ledger_test, ATokenThatWasNotPushedIsUnexpected) {
+  const auto id = book.new_token();
+  lease(id);
   expect(&verdict::unexpected, 1);
 }
 
 TEST_F(ledger_test, OtherContentsAreUnexpected) {
-  const auto it = push(answer::none);
-  book.leased(it, "args of somebody else");
+  const auto id = push(answer::none);
+  book.leased(id, "args of another job");
   expect(&verdict::unexpected, 1);
 }
 
-TEST_F(ledger_test, ARefusedJobIsUnexpectedBeforeAndAfterTheRefusalIsRead) {
+TEST_F(ledger_test, ARejectedJobIsUnexpectedBeforeAndAfterTheRejectionIsRead) {
   lease(push(answer::no));
-  const auto it = push(answer::none);
-  lease(it);
-  book.pushed(it, answer::no);
+  const auto id = push(answer::none);
+  lease(id);
+  book.pushed(id, answer::no);
   expect(&verdict::unexpected, 2);
 }
 
-TEST_F(ledger_test, ALeaseOpenAtACrashMayBeGivenAgain) {
-  const auto it = push(answer::yes);
-  lease(it);
+TEST_F(ledger_test, AJobLeasedAtACrashMayBeRedelivered) {
+  const auto id = push(answer::yes);
+  lease(id);
   book.crashed();
-  lease(it);
-  ack(it);
+  lease(id);
+  ack(id);
   expect_ok();
   EXPECT_EQ(book.judge().redelivered, 1U);
 }
@@ -202,33 +202,33 @@ TEST_F(ledger_test, TwoLeasesInOneLifeAreDoubled) {
   expect(&verdict::doubled, 2);
 }
 
-TEST_F(ledger_test, AFailedJobMayComeAgainInTheSameLife) {
-  const auto it = push(answer::yes);
-  lease(it);
-  book.failing(it);
-  lease(it);  // another worker was faster than the answer
-  book.failed(it, answer::yes);
-  ack(it);
+TEST_F(ledger_test, AFailedJobMayBeDeliveredAgainInTheSameLife) {
+  const auto id = push(answer::yes);
+  lease(id);
+  book.failing(id);
+  lease(id);  // another worker was faster than the answer
+  book.failed(id, answer::yes);
+  ack(id);
   expect_ok();
   EXPECT_EQ(book.judge().failed, 1U);
 }
 
-TEST_F(ledger_test, AJobThatComesAfterItsAckWasAcknowledgedIsRevived) {
-  const auto it = push(answer::yes);
-  lease(it);
-  ack(it);
+TEST_F(ledger_test, AJobDeliveredAfterItsAckWasAcknowledgedIsRevived) {
+  const auto id = push(answer::yes);
+  lease(id);
+  ack(id);
   book.crashed();
-  lease(it);
-  ack(it);
+  lease(id);
+  ack(id);
   expect(&verdict::revived, 1);
 }
 
-TEST_F(ledger_test, TheDeadMustBeFoundAndOnlyTheBuriedMayBeDead) {
+TEST_F(ledger_test, BuriedJobsMustBeDeadAndNoOthers) {
   const auto kept = push(answer::yes);
   const auto unanswered = push(answer::yes);
   const auto gone = push(answer::yes);
   const auto never = push(answer::yes);
-  for (const auto it : {kept, unanswered, gone, never}) lease(it);
+  for (const auto id : {kept, unanswered, gone, never}) lease(id);
   bury(kept);
   bury(unanswered, answer::none);
   bury(gone);
@@ -261,14 +261,14 @@ TEST_F(ledger_test, TwoJobsWithOneKeyAreTwins) {
   const auto one = push(answer::yes, "k");
   book.crashed();
   const auto two = push(answer::yes, "k");
-  for (const auto it : {one, two}) {
-    lease(it);
-    ack(it);
+  for (const auto id : {one, two}) {
+    lease(id);
+    ack(id);
   }
   expect(&verdict::twins, 1);
 }
 
-TEST_F(ledger_test, AKeyThatMayBeFreeMayBeGiven) {
+TEST_F(ledger_test, AKeyThatMayBeFreeMayBeTaken) {
   const auto one = push(answer::yes, "k");
   lease(one);
   book.acking(one);
@@ -296,7 +296,7 @@ TEST_F(ledger_test, ADuplicateOfAnUnansweredPushIsFine) {
   expect_ok();
 }
 
-TEST_F(ledger_test, AJobThatComesBeforeItsTimeIsEarly) {
+TEST_F(ledger_test, AJobDeliveredBeforeItsTimeIsEarly) {
   const auto one = book.new_token();
   book.pushing(one, contents(one), {.not_before = {1000}});
   book.pushed(one, answer::yes);
@@ -310,40 +310,40 @@ TEST_F(ledger_test, AJobThatComesBeforeItsTimeIsEarly) {
   expect(&verdict::early, 1);
 }
 
-TEST_F(ledger_test, AJobThatComesBeforeThePauseOfItsFailureIsOverIsEarly) {
+TEST_F(ledger_test, AJobDeliveredDuringThePauseOfItsFailureIsEarly) {
   const auto one = push(answer::yes);
   const auto two = push(answer::yes);
-  for (const auto it : {one, two}) {
-    lease(it);
-    book.failing(it, 0, {1000});
+  for (const auto id : {one, two}) {
+    lease(id);
+    book.failing(id, 0, {1000});
   }
   book.failed(one, answer::yes);
   book.failed(two, answer::none);
   book.crashed();
-  for (const auto it : {one, two}) {
-    book.leased(it, contents(it), {.came = {999}});
-    ack(it);
+  for (const auto id : {one, two}) {
+    book.leased(id, contents(id), {.came = {999}});
+    ack(id);
   }
   expect(&verdict::early, 1);
 }
 
-TEST_F(ledger_test, AJobThatIsAskedForAndComesAfterItWasCalledOffIsRevived) {
+TEST_F(ledger_test, AJobRequestedAndDeliveredAfterItsCancelIsRevived) {
   const auto one = push(answer::yes);
   const auto two = push(answer::yes);
   const auto asked = book.asking();
-  for (const auto it : {one, two}) {
-    book.calling_off(it);
-    book.called_off(it, answer::yes, it == two);
+  for (const auto id : {one, two}) {
+    book.calling_off(id);
+    book.called_off(id, answer::yes, id == two);
   }
   expect_ok();  // not lost
-  for (const auto it : {one, two}) book.leased(it, contents(it), {.asked = asked});
-  expect_ok();  // they were on their way
+  for (const auto id : {one, two}) book.leased(id, contents(id), {.asked = asked});
+  expect_ok();  // the leases were in progress
   book.crashed();
-  for (const auto it : {one, two}) book.leased(it, contents(it), {.asked = book.asking()});
+  for (const auto id : {one, two}) book.leased(id, contents(id), {.asked = book.asking()});
   expect(&verdict::revived, 2);
 }
 
-TEST_F(ledger_test, AnUnansweredCallOffMayHaveHappenedARefusedOneNot) {
+TEST_F(ledger_test, AnUnansweredCancelMayHaveBeenExecutedARejectedOneNot) {
   const auto maybe = push(answer::yes);
   const auto refused = push(answer::yes);
   book.calling_off(maybe);
@@ -355,108 +355,108 @@ TEST_F(ledger_test, AnUnansweredCallOffMayHaveHappenedARefusedOneNot) {
   EXPECT_EQ(book.judge().lost_jobs, std::vector{refused});
 }
 
-TEST_F(ledger_test, AnUnansweredCallOffIsNoExcuseOnceTheJobCameInALaterLife) {
-  const auto it = push(answer::yes);
-  book.calling_off(it);
+TEST_F(ledger_test, AnUnansweredCancelDoesNotCountAfterADeliveryInALaterLife) {
+  const auto id = push(answer::yes);
+  book.calling_off(id);
   book.crashed();
-  lease(it);
+  lease(id);
   expect(&verdict::lost, 1);
 }
 
-TEST_F(ledger_test, ADeletedJobMayNotBeAmongTheDead) {
-  const auto it = push(answer::yes);
-  lease(it);
-  bury(it);
-  book.calling_off(it);
-  book.called_off(it, answer::yes, true);
+TEST_F(ledger_test, ADeletedJobMayNotBeDead) {
+  const auto id = push(answer::yes);
+  lease(id);
+  bury(id);
+  book.calling_off(id);
+  book.called_off(id, answer::yes, true);
   expect_ok();
-  book.found_dead(it, contents(it));
+  book.found_dead(id, contents(id));
   expect(&verdict::revived, 1);
 }
 
-TEST_F(ledger_test, ALeaseThatCanHaveRunOutMayBeGivenAgainAndOneThatCannotNot) {
+TEST_F(ledger_test, AJobMayBeDeliveredAgainOnlyIfItsLeaseCanHaveExpired) {
   const auto one = push(answer::yes);
   const auto two = push(answer::yes);
   const auto three = push(answer::yes);
-  for (const auto it : {one, two, three}) book.leased(it, contents(it), {.held_until = {1000}});
+  for (const auto id : {one, two, three}) book.leased(id, contents(id), {.held_until = {1000}});
   book.extending(three, {2000});
   book.extended(three, answer::yes, {2000});
   book.leased(one, contents(one), {.came = {1000}});
   ack(one);
-  expect(&verdict::lost, 2);  // of which nothing was said yet
+  expect(&verdict::lost, 2);  // they have not ended yet
   EXPECT_EQ(book.judge().expired, 1U);
-  for (const auto it : {two, three}) {
-    book.leased(it, contents(it), {.came = {it == two ? 999 : 1999}});
-    ack(it);
+  for (const auto id : {two, three}) {
+    book.leased(id, contents(id), {.came = {id == two ? 999 : 1999}});
+    ack(id);
   }
   expect(&verdict::doubled, 2);
 }
 
 TEST_F(ledger_test, AnUnansweredExtensionDoesNotMakeALeaseLonger) {
-  const auto it = push(answer::yes);
-  book.leased(it, contents(it), {.held_until = {1000}});
-  book.extending(it, {2000});
-  book.leased(it, contents(it), {.came = {1000}});
-  ack(it);
+  const auto id = push(answer::yes);
+  book.leased(id, contents(id), {.held_until = {1000}});
+  book.extending(id, {2000});
+  book.leased(id, contents(id), {.came = {1000}});
+  ack(id);
   expect_ok();
 }
 
-// A worker that gets no time for a while tells of its lease when another has the job already.
-TEST_F(ledger_test, ALeaseThatIsToldOfLateCountsAsTheEarlierOne) {
-  const auto it = push(answer::yes);
-  const auto second = book.leased(it, contents(it), {.came = {1000}, .attempt = 2});
-  const auto first = book.leased(it, contents(it), {.held_until = {1000}, .attempt = 1});
-  book.acking(it, first);
-  book.acked(it, answer::no, first);
-  book.acking(it, second);
-  book.acked(it, answer::yes, second);
-  const auto before = book.leased(it, contents(it), {.held_until = {900}, .attempt = 1});
+// A worker that is not scheduled for a while records its lease after the next worker's.
+TEST_F(ledger_test, ALeaseRecordedLateCountsAsTheEarlierOne) {
+  const auto id = push(answer::yes);
+  const auto second = book.leased(id, contents(id), {.came = {1000}, .attempt = 2});
+  const auto first = book.leased(id, contents(id), {.held_until = {1000}, .attempt = 1});
+  book.acking(id, first);
+  book.acked(id, answer::no, first);
+  book.acking(id, second);
+  book.acked(id, answer::yes, second);
+  const auto before = book.leased(id, contents(id), {.held_until = {900}, .attempt = 1});
   expect_ok();
   EXPECT_EQ(book.judge().expired, 2U);
-  book.acked(it, answer::yes, before);
+  book.acked(id, answer::yes, before);
   expect(&verdict::doubled, 1);
 }
 
-TEST_F(ledger_test, ALeaseThatIsToldOfLateAndWasOpenIsDoubled) {
-  const auto it = push(answer::yes);
-  const auto second = book.leased(it, contents(it), {.came = {1000}, .attempt = 2});
-  book.leased(it, contents(it), {.held_until = {1001}, .attempt = 1});
-  book.acking(it, second);
-  book.acked(it, answer::yes, second);
+TEST_F(ledger_test, AnOpenLeaseRecordedLateIsDoubled) {
+  const auto id = push(answer::yes);
+  const auto second = book.leased(id, contents(id), {.came = {1000}, .attempt = 2});
+  book.leased(id, contents(id), {.held_until = {1001}, .attempt = 1});
+  book.acking(id, second);
+  book.acked(id, answer::yes, second);
   expect(&verdict::doubled, 1);
 }
 
 TEST_F(ledger_test, OnlyTheLastLeaseMayEndAJob) {
-  const auto it = push(answer::yes);
-  const auto first = book.leased(it, contents(it), {.held_until = {1000}});
-  const auto second = book.leased(it, contents(it), {.came = {1000}});
-  book.acking(it, first);
-  book.acked(it, answer::no, first);
-  book.acking(it, second);
-  book.acked(it, answer::yes, second);
+  const auto id = push(answer::yes);
+  const auto first = book.leased(id, contents(id), {.held_until = {1000}});
+  const auto second = book.leased(id, contents(id), {.came = {1000}});
+  book.acking(id, first);
+  book.acked(id, answer::no, first);
+  book.acking(id, second);
+  book.acked(id, answer::yes, second);
   expect_ok();
-  book.acked(it, answer::yes, first);
+  book.acked(id, answer::yes, first);
   expect(&verdict::doubled, 1);
 }
 
-TEST_F(ledger_test, AnAcknowledgedResultMustBeThere) {
-  const auto it = push(answer::yes);
-  lease(it);
-  book.acking(it);
-  book.acked(it, answer::yes, 0, "42");
+TEST_F(ledger_test, AnAcknowledgedResultMustBeFound) {
+  const auto id = push(answer::yes);
+  lease(id);
+  book.acking(id);
+  book.acked(id, answer::yes, 0, "42");
   expect(&verdict::lost, 1);
-  book.found_done(it, contents(it), "42");
+  book.found_done(id, contents(id), "42");
   expect_ok();
-  book.found_done(it, contents(it), "43");
+  book.found_done(id, contents(id), "43");
   expect(&verdict::unexpected, 1);
 }
 
-TEST_F(ledger_test, ADeadJobThatIsTriedAgainMustComeAgain) {
+TEST_F(ledger_test, ARetriedDeadJobMustBeDeliveredAgain) {
   const auto sure = push(answer::yes);
   const auto maybe = push(answer::yes);
-  for (const auto it : {sure, maybe}) {
-    lease(it);
-    bury(it);
+  for (const auto id : {sure, maybe}) {
+    lease(id);
+    bury(id);
   }
   book.retried(sure, answer::yes);
   book.retried(maybe, answer::none);
@@ -468,44 +468,44 @@ TEST_F(ledger_test, ADeadJobThatIsTriedAgainMustComeAgain) {
   expect_ok();
 }
 
-TEST_F(ledger_test, AttemptsAreCountedAnewWhenADeadJobIsTriedAgain) {
-  const auto it = push(answer::yes);
-  const auto second = book.leased(it, contents(it), {.attempt = 2});
-  book.burying(it, second);
-  book.buried(it, answer::yes, second);
-  book.retried(it, answer::yes);
-  const auto again = book.leased(it, contents(it), {.attempt = 1});
-  book.acking(it, again);
-  book.acked(it, answer::yes, again);
+TEST_F(ledger_test, ARetriedDeadJobCountsItsAttemptsFromOne) {
+  const auto id = push(answer::yes);
+  const auto second = book.leased(id, contents(id), {.attempt = 2});
+  book.burying(id, second);
+  book.buried(id, answer::yes, second);
+  book.retried(id, answer::yes);
+  const auto again = book.leased(id, contents(id), {.attempt = 1});
+  book.acking(id, again);
+  book.acked(id, answer::yes, again);
   expect_ok();
 }
 
-TEST_F(ledger_test, AKeyThatIsHeldUntilAStartMayNotBeGivenBeforeIt) {
+TEST_F(ledger_test, AKeyHeldUntilAStartMayNotBeTakenBeforeIt) {
   const push_terms terms{.key = "k", .until = jobs::unique_until::started};
   const auto push_started = [&] {
-    const auto it = book.new_token();
-    book.pushing(it, contents(it), terms);
-    book.pushed(it, answer::yes);
-    return it;
+    const auto id = book.new_token();
+    book.pushing(id, contents(id), terms);
+    book.pushed(id, answer::yes);
+    return id;
   };
   const auto one = push_started();
   const auto asked = book.asking();
-  const auto two = push_started();  // the first may be on its way to a worker
+  const auto two = push_started();  // a lease of the first may be in progress
   book.leased(one, contents(one), {.asked = asked});
-  const auto three = push_started();  // and this is a twin of the second
-  for (const auto it : {two, three}) book.leased(it, contents(it), {.asked = book.asking()});
-  for (const auto it : {one, two, three}) ack(it);
+  const auto three = push_started();  // a twin of the second
+  for (const auto id : {two, three}) book.leased(id, contents(id), {.asked = book.asking()});
+  for (const auto id : {one, two, three}) ack(id);
   expect(&verdict::twins, 1);
 }
 
-TEST_F(ledger_test, AKeyThatIsHeldForATimeMayNotBeGivenWithinIt) {
+TEST_F(ledger_test, AKeyHeldForATimeMayNotBeTakenWithinIt) {
   for (const std::int64_t now : {0, 999, 2000}) {
-    const auto it = book.new_token();
-    book.pushing(it, contents(it),
+    const auto id = book.new_token();
+    book.pushing(id, contents(id),
                  {.key = "k", .until = jobs::unique_until::elapsed, .key_until = {now + 1000}});
-    book.pushed(it, answer::yes, {now});
-    lease(it);
-    ack(it);
+    book.pushed(id, answer::yes, {now});
+    lease(id);
+    ack(id);
   }
   expect(&verdict::twins, 1);
 }

@@ -1,4 +1,4 @@
-// The load itself, where nothing goes wrong: every kind of call is made, and the ledger is happy.
+// Tests of the load itself, without failures: it makes every kind of call, and the verdict is ok.
 
 #include "tests/crash/load.hpp"
 
@@ -48,7 +48,7 @@ TEST(load_test, KeepsAServerBusyInEveryWayAndDrainsIt) {
   EXPECT_GT(engine.stats().duplicates, 0U);
 }
 
-TEST(load_test, LetsLeasesRunOutCallsJobsOffAndTriesTheDeadAgain) {
+TEST(load_test, LeasesExpireAndJobsAreCancelledDeletedAndRetried) {
   auto opened = jobs::engine::open(jobs::make_memory_store());
   ASSERT_TRUE(opened);
   auto& engine = **opened;

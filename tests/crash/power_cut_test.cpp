@@ -1,6 +1,5 @@
-// Everything that was acknowledged survives a power cut, with an engine and SQLite on a disk that
-// forgets, tears and reorders what was not synced. And where it was not promised, this check finds
-// the losses.
+// Acknowledged changes survive a power cut, with an engine and SQLite on a disk that forgets, tears
+// and reorders unsynced writes. The same check finds the losses where none are excluded.
 
 #include <gtest/gtest.h>
 
@@ -30,7 +29,7 @@ void print(const power_cycle_result& all) {
 
 constexpr int cuts_each = 20;
 
-// `in_ten`: how many pushes were acknowledged in ten lives, at least and on average.
+// `in_ten`: the least number of pushes acknowledged in ten lives, on average.
 void expect_nothing_lost(const power_cycle_result& all, std::uint64_t in_ten) {
   print(all);
   EXPECT_EQ(all.broken, "");
@@ -48,7 +47,7 @@ TEST(power_cut_test, NothingAcknowledgedIsLost) {
   EXPECT_GT(all.found.extended, 0U);
   EXPECT_GT(all.found.called_off, 0U);
   EXPECT_GT(all.found.results, 0U);
-  EXPECT_GT(all.incomplete_commits, 0U) << "the log is read before SQLite drops its end";
+  EXPECT_GT(all.incomplete_commits, 0U) << "the log must be read before SQLite truncates it";
 }
 
 TEST(power_cut_test, NothingIsLostWhenThePowerGoesAgainAtOnce) {
@@ -88,7 +87,7 @@ TEST(power_cut_test, ACleanEndSurvivesWithItsLeases) {
   }
 }
 
-// Opens the store on a disk and returns what is wrong with it, if anything.
+// Opens the store on a disk and returns a description of its damage; empty if it has none.
 std::string fault_of(const faulty_disk& disk, std::uint64_t job_count) {
   {
     const auto engine = open_engine(disk, {});
@@ -116,7 +115,7 @@ TEST(power_cut_test, ACutWhileTheStoreIsMadeLosesNothingAtTheNextCut) {
     if (const auto engine = open_engine(made, {})) (void)(*engine)->push(large).get();
     is_off = made.is_off();
     for (std::uint64_t i = 1; i <= seeds; ++i) {
-      const auto seed = 1000 * event + i;  // others for each event
+      const auto seed = 1000 * event + i;  // different for each event
       const auto at = "event " + std::to_string(event) + ", seed " + std::to_string(seed);
       const auto second = made.power_cut(seed);
       const auto engine = open_engine(*second, {});
@@ -140,17 +139,17 @@ TEST(power_cut_test, WithoutSyncsTheSameCheckFindsLosses) {
   EXPECT_GT(all.found.revived, 0U);
 }
 
-// The last sync of the log before the power went: what was answered before it is safe.
+// Returns the last sync of the log before the cut: changes acknowledged before it are safe.
 std::uint64_t last_flush(const faulty_disk& disk) {
   std::uint64_t last = 0;
   for (const auto& event : disk.events()) {
-    const bool is_sync = event.what == jobs::testing::disk_event::op::sync;
+    const bool is_sync = event.type == jobs::testing::disk_event::op::sync;
     if (is_sync && event.file == "jobs.db-wal") last = event.number;
   }
   return last;
 }
 
-TEST(power_cut_test, AnIntervalLosesOnlyWhatCameAfterTheLastFlush) {
+TEST(power_cut_test, AnIntervalLosesOnlyChangesAfterTheLastFlush) {
   std::uint64_t lost = 0;
   std::uint64_t acknowledged = 0;
   const std::string name = sluice::testing::test_name();
@@ -160,30 +159,30 @@ TEST(power_cut_test, AnIntervalLosesOnlyWhatCameAfterTheLastFlush) {
   for (std::uint64_t seed = first; seed - first < count; ++seed) {
     guarded<std::map<token, std::uint64_t>> answered_at;  // by events of the present disk
     std::set<token> safe;
-    power_cycle how{.cuts = 10, .seed = seed, .sync = jobs::sync_mode::interval};
-    how.flush_every = milliseconds(2);
-    how.answered = [&](faulty_disk& disk, const auto& specs, const auto& said) {
+    power_cycle plan{.cuts = 10, .seed = seed, .sync = jobs::sync_mode::interval};
+    plan.flush_every = milliseconds(2);
+    plan.answered = [&](faulty_disk& disk, const auto& specs, const auto& answers) {
       const auto now = disk.now();
       answered_at.with([&](auto& all) {
-        for (std::size_t i = 0; i < said.size(); ++i) {
-          if (said[i].how == answer::yes) all[token_of(specs[i].args.data)] = now;
+        for (std::size_t i = 0; i < answers.size(); ++i) {
+          if (answers[i].outcome == answer::yes) all[token_of(specs[i].args.data)] = now;
         }
       });
     };
-    how.before_cut = [&](faulty_disk& disk) {
+    plan.before_cut = [&](faulty_disk& disk) {
       const auto flushed = last_flush(disk);
       answered_at.with([&](auto& all) {
-        for (const auto& [it, at] : all) {
-          if (at < flushed) safe.insert(it);
+        for (const auto& [id, at] : all) {
+          if (at < flushed) safe.insert(id);
         }
         all.clear();
       });
     };
-    const auto all = run(how);
+    const auto all = run(plan);
     EXPECT_EQ(all.broken, "") << "seed " << seed;
     EXPECT_FALSE(safe.empty()) << "seed " << seed;
-    for (const auto it : all.found.lost_jobs) {
-      EXPECT_FALSE(safe.contains(it)) << "job " << it << ", seed " << seed;
+    for (const auto id : all.found.lost_jobs) {
+      EXPECT_FALSE(safe.contains(id)) << "job " << id << ", seed " << seed;
     }
     lost += all.found.lost;
     acknowledged += all.found.acknowledged;

@@ -1,7 +1,7 @@
 #pragma once
 
-// An engine in this process whose disk loses power again and again while clients use it, each time
-// opened anew on what was left; and in the end the judgement.
+// Runs an engine in this process whose disk loses power repeatedly while clients use it. It is
+// reopened on the remaining contents each time, and judged at the end.
 
 #include <cstdint>
 #include <functional>
@@ -23,37 +23,37 @@ using jobs::testing::faulty_disk;
 struct power_cycle {
   int cuts = 20;
   std::uint64_t seed = 1;
-  std::uint32_t events_max = 600;  // of the disk between two cuts: from 1 to this many
+  std::uint32_t events_max = 600;  // most disk events between two cuts; the least is 1
   jobs::sync_mode sync = jobs::sync_mode::full;
   milliseconds flush_every{0};  // for sync_mode::interval
 
-  // Called before every push, from several threads, one at a time: what else goes wrong.
+  // Called before every push, from several threads, one at a time: injects other faults.
   std::function<void(faulty_disk&, random&)> trouble{};
   // Called after every push with its answers, and before the disk is cut.
   std::function<void(faulty_disk&, const std::vector<jobs::job_spec>&,
                      const std::vector<push_answer>&)>
       answered{};
   std::function<void(faulty_disk&)> before_cut{};
-  // Called for what the store reports when it is opened.
+  // Called with the notices of the store when it is opened.
   std::function<void(const jobs::store_notice&)> on_notice{};
 };
 
 struct power_cycle_result {
   verdict found;
-  std::uint64_t faults = 0;  // operations of the disk that failed, other than for lack of power
+  std::uint64_t faults = 0;  // failed disk operations, except those after a power cut
   std::uint64_t syncs = 0;
-  std::uint64_t failed_openings = 0;     // in which the power went before the engine was up
-  std::uint64_t incomplete_commits = 0;  // found at the end of a log, and not taken for damage
-  std::string damage;  // empty, or what a store reported as damage, though it lost nothing
-  std::string broken;  // empty, or what the engine did not survive: an opening that failed
+  std::uint64_t failed_openings = 0;     // power cuts before the engine was open
+  std::uint64_t incomplete_commits = 0;  // found at the end of a log and not reported as damage
+  std::string damage;  // notices of damage from a store that lost nothing; normally empty
+  std::string broken;  // the failure of the engine, such as a failed opening; normally empty
 };
 
-power_cycle_result run(const power_cycle& how);
+power_cycle_result run(const power_cycle& plan);
 
-// Several of them, added together. Seeds count up from SLUICE_SEED, or else from `how.seed`.
-power_cycle_result run_many(const sluice::testing::effort_counts& times, power_cycle how);
+// Runs several and adds their results. Seeds count up from SLUICE_SEED, or else from `plan.seed`.
+power_cycle_result run_many(const sluice::testing::effort_counts& times, power_cycle plan);
 
-jobs::result<std::unique_ptr<jobs::engine>> open_engine(const faulty_disk& on,
-                                                        const power_cycle& how);
+jobs::result<std::unique_ptr<jobs::engine>> open_engine(const faulty_disk& disk,
+                                                        const power_cycle& plan);
 
 }  // namespace sluice::crash

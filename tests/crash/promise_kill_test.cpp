@@ -1,8 +1,8 @@
-// The real program, killed at random moments, while jobs wait for one another: the callback of a
-// batch is there once, jobs of a key never overlap and never change their order, and a cron run is
-// neither lost nor doubled.
+// The real program, killed at random times, with jobs that depend on one another: each callback of
+// a batch runs once, jobs of a key never overlap and keep their order, and a cron run is neither
+// lost nor doubled.
 //
-// SLUICE_SEED repeats the moments and the load.
+// SLUICE_SEED reproduces the times and the load.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -39,41 +39,42 @@ constexpr int workers = 4;
 constexpr jobs::retry_policy quick{
     .attempts_max = 1000, .first = jobs::milliseconds(10), .longest = jobs::milliseconds(20)};
 
-std::uint64_t number_in(const jobs::job& it) {
+std::uint64_t number_in(const jobs::job& job) {
   std::uint64_t n = 0;
-  std::from_chars(it.spec.args.data.data(), it.spec.args.data.data() + it.spec.args.data.size(), n);
+  const std::string& text = job.spec.args.data;
+  std::from_chars(text.data(), text.data() + text.size(), n);
   return n;
 }
 
-// In every third batch the last part is given up, and the failure has its own callback.
+// In every third batch the last part fails permanently, which runs the failure callback.
 bool fails(std::uint64_t batch) {
   return batch % 3 == 0;
 }
 
-// What was promised and what was seen, over all lives of the server.
+// The acknowledged promises and the observations, over all lives of the server.
 struct book {
   struct line {
-    std::uint64_t pushed = 0;              // numbers up to here were tried
-    std::set<std::uint64_t> acknowledged;  // of them, those that the server has
-    std::uint64_t started = 0;             // the largest that a worker has begun
+    std::uint64_t pushed = 0;              // the largest number of an attempted push
+    std::set<std::uint64_t> acknowledged;  // pushes
+    std::uint64_t started = 0;             // the largest number that a worker has begun
     int running = 0;
-    std::set<std::uint64_t> acked;       // the server has said so
-    std::set<std::uint64_t> ack_unsure;  // no answer came: it may have been heard
+    std::set<std::uint64_t> acked;       // successful acks
+    std::set<std::uint64_t> ack_unsure;  // acks without a reply: may have been executed
   };
   std::map<std::string, line> lines;
   std::set<std::uint64_t> batches;  // acknowledged, by number
   // The jobs that ran as callbacks, by batch and kind.
   std::map<std::pair<std::uint64_t, std::string>, std::set<jobs::job_id>> callbacks;
   std::map<std::int64_t, std::set<jobs::job_id>> ticks;  // by the second of the run
-  std::vector<std::string> broken;                       // promises
+  std::vector<std::string> broken;                       // broken promises
   std::uint64_t next_batch = 1;
 };
 
-// The time of a cron run, as its job says it.
-std::int64_t second_of(const jobs::job& it) {
-  const std::size_t at = it.spec.metadata.find(R"("at":")");
+// Returns the time of a cron run from its job's metadata.
+std::int64_t second_of(const jobs::job& job) {
+  const std::size_t at = job.spec.metadata.find(R"("at":")");
   if (at == std::string::npos) return 0;
-  const std::string text = it.spec.metadata.substr(at + 6);
+  const std::string text = job.spec.metadata.substr(at + 6);
   const auto time = jobs::parse_time(text.substr(0, text.find('"')));
   return time ? time->ms / 1000 : 0;
 }
@@ -90,7 +91,7 @@ class life {
     client_.emplace(jobs::client::open(o).value());
   }
 
-  // Until the server is gone, or `enough` says so.
+  // Runs the clients until the server is gone or `enough` is requested.
   void run(std::stop_token enough) {
     std::vector<seam::thread> threads;
     for (std::size_t k = 0; k < keys; k += 2) {
@@ -102,7 +103,7 @@ class life {
       threads.emplace_back([this, seed, &enough] { work(seed, enough); });
     }
     for (seam::thread& t : threads) t.join();
-    book_.with([](book& b) {  // whatever was running has no worker any more
+    book_.with([](book& b) {  // no job has a worker now
       for (auto& [key, line] : b.lines) line.running = 0;
     });
   }
@@ -110,7 +111,7 @@ class life {
   jobs::client& server() { return *client_; }
   bool is_gone() const { return gone_; }
 
-  // Works until nothing is left; false: something is left that does not come.
+  // Works until no job is left. Returns false if one is left and not delivered.
   bool drain() {
     random chance(1);
     const deadline patience = deadline::after(60s);
@@ -118,12 +119,12 @@ class life {
       const auto queues = client_->queues();
       std::uint64_t left = queues ? 0 : 1;
       for (const jobs::queue_info& q : queues ? *queues : std::vector<jobs::queue_info>{}) {
-        // Of a batch that failed, what waits for its success stays.
+        // The success callback of a failed batch stays held.
         left += q.counts.unfinished() - (q.name == "callbacks" ? q.counts.held : 0);
       }
       if (left == 0) return true;
-      // Long enough for a server that stands still: who gives up before the answer comes leaves its
-      // jobs leased, for as long as this waits in all.
+      // Long enough for a stalled server: a request abandoned before its reply leaves its jobs
+      // leased for as long as this function waits in total.
       (void)work_once(chance, 10s);
     }
     return false;
@@ -149,24 +150,24 @@ class life {
     }
   }
 
-  // More is there than workers get done: the end would take too long.
+  // Limits the backlog, so that the final drain does not take too long.
   bool is_far_ahead(const std::string& key) {
-    const bool is = book_.with([&](book& b) {
+    const bool is_far = book_.with([&](book& b) {
       const book::line& line = b.lines[key];
       return line.acknowledged.size() > line.acked.size() + line.ack_unsure.size() + 50;
     });
-    if (is) nap();
-    return is;
+    if (is_far) nap();
+    return is_far;
   }
   bool are_batches_far_ahead() {
-    const bool are =
+    const bool is_far =
         book_.with([](book& b) { return 2 * b.batches.size() > b.callbacks.size() + 200; });
-    if (are) nap();
-    return are;
+    if (is_far) nap();
+    return is_far;
   }
   static void nap() {
-    event nobody_sets;
-    (void)nobody_sets.wait_within({deadline::after(2ms), {}});
+    event never_set;
+    (void)never_set.wait(2ms);
   }
 
   void push_batches(const std::stop_token& enough) {
@@ -205,7 +206,7 @@ class life {
     while (!gone_ && !enough.stop_requested()) (void)work_once(chance, 100ms);
   }
 
-  // False: there was nothing to do.
+  // Returns false if no job was leased.
   bool work_once(random& chance, std::chrono::milliseconds patience, std::size_t max = 4) {
     auto leased = client_->lease({.queues = {"lines", "parts", "callbacks", "ticks"}, .max = max},
                                  deadline::after(patience));
@@ -219,16 +220,18 @@ class life {
   }
 
   void begin(const jobs::leased_job& l) {
-    const jobs::job& it = *l.it;
-    const std::uint64_t n = number_in(it);
+    const jobs::job& job = *l.job;
+    const std::uint64_t n = number_in(job);
     book_.with([&](book& b) {
-      if (it.spec.queue == "callbacks") b.callbacks[{n, it.spec.kind}].insert(it.id);
-      if (it.spec.queue == "ticks") b.ticks[second_of(it)].insert(it.id);
-      if (it.spec.queue != "lines") return;
-      book::line& line = b.lines[it.spec.key];
-      if (++line.running > 1) b.broken.push_back(it.spec.key + " overlaps at " + std::to_string(n));
+      if (job.spec.queue == "callbacks") b.callbacks[{n, job.spec.kind}].insert(job.id);
+      if (job.spec.queue == "ticks") b.ticks[second_of(job)].insert(job.id);
+      if (job.spec.queue != "lines") return;
+      book::line& line = b.lines[job.spec.key];
+      if (++line.running > 1) {
+        b.broken.push_back(job.spec.key + " overlaps at " + std::to_string(n));
+      }
       if (n < line.started) {
-        b.broken.push_back(it.spec.key + " began " + std::to_string(n) + " after " +
+        b.broken.push_back(job.spec.key + " began " + std::to_string(n) + " after " +
                            std::to_string(line.started));
       }
       line.started = std::max(line.started, n);
@@ -236,34 +239,34 @@ class life {
   }
 
   void finish(const jobs::leased_job& l, bool fails) {
-    const jobs::job& it = *l.it;
-    const bool is_line = it.spec.queue == "lines";
+    const jobs::job& job = *l.job;
+    const bool is_line = job.spec.queue == "lines";
     if (is_line) {
-      book_.with([&](book& b) { --b.lines[it.spec.key].running; });
+      book_.with([&](book& b) { --b.lines[job.spec.key].running; });
     }
-    const bool is_hopeless = it.spec.kind == "hopeless";
-    if ((fails || is_hopeless) && it.spec.queue != "ticks") {
+    const bool is_hopeless = job.spec.kind == "hopeless";
+    if ((fails || is_hopeless) && job.spec.queue != "ticks") {
       jobs::failure why;
       why.type = "bad_luck";
       why.for_good = is_hopeless;
-      const auto said = client_->fail(l.ref(), why, deadline::after(10s));
-      if (!said) leave(said.error());
+      const auto reply = client_->fail(l.ref(), why, deadline::after(10s));
+      if (!reply) leave(reply.error());
       return;
     }
-    const auto said = client_->ack(l.ref(), {}, deadline::after(10s));
-    const bool is_unsure = !said && said.error().code != jobs::error_code::lease_lost;
+    const auto reply = client_->ack(l.ref(), {}, deadline::after(10s));
+    const bool is_unsure = !reply && reply.error().code != jobs::error_code::lease_lost;
     if (is_line) {
       book_.with([&](book& b) {
-        book::line& line = b.lines[it.spec.key];
-        if (said) line.acked.insert(number_in(it));
-        if (is_unsure) line.ack_unsure.insert(number_in(it));
+        book::line& line = b.lines[job.spec.key];
+        if (reply) line.acked.insert(number_in(job));
+        if (is_unsure) line.ack_unsure.insert(number_in(job));
       });
     }
-    if (!said) leave(said.error());
+    if (!reply) leave(reply.error());
   }
 
   void leave(const jobs::error& why) {
-    // A lease that ran out is no end of the server.
+    // An expired lease does not mean that the server is gone.
     if (why.code != jobs::error_code::lease_lost) gone_ = true;
   }
 
@@ -278,7 +281,7 @@ struct verdict {
   std::uint64_t failed_batches = 0, runs_missing = 0, runs_doubled = 0;
 };
 
-// Of an acknowledged batch: which callbacks must have run, and which must not.
+// Counts the missing callbacks of an acknowledged batch, and those run twice or without condition.
 void judge_batch(const book& b, std::uint64_t n, verdict& found) {
   const bool failed = fails(n);
   found.failed_batches += failed ? 1U : 0U;
@@ -301,7 +304,7 @@ bool has_shown_enough(const book& b, std::uint64_t kills) {
 
 void judge(shared_book& all, const jobs::cron_info& cron, std::uint64_t kills) {
   all.with([&](book& b) {
-    for (const std::string& what : b.broken) ADD_FAILURE() << what;
+    for (const std::string& promise : b.broken) ADD_FAILURE() << promise;
     verdict found;
     for (const auto& [key, line] : b.lines) {
       found.keyed += line.acknowledged.size();
@@ -310,7 +313,7 @@ void judge(shared_book& all, const jobs::cron_info& cron, std::uint64_t kills) {
       }
     }
     for (const std::uint64_t n : b.batches) judge_batch(b, n, found);
-    // Every second from the first run to the last.
+    // There is a run for every second from the first to the last.
     for (const auto& [second, ids] : b.ticks) found.runs_doubled += ids.size() - 1;
     if (!b.ticks.empty()) {
       const auto span = b.ticks.rbegin()->first - b.ticks.begin()->first + 1;
@@ -319,7 +322,7 @@ void judge(shared_book& all, const jobs::cron_info& cron, std::uint64_t kills) {
     }
     EXPECT_EQ(found.lost, 0U);
     EXPECT_EQ(found.callbacks_missing, 0U);
-    EXPECT_EQ(found.callbacks_wrong, 0U) << "ran twice, or for what did not happen";
+    EXPECT_EQ(found.callbacks_wrong, 0U) << "ran twice, or without its condition";
     EXPECT_EQ(found.runs_missing, 0U);
     EXPECT_EQ(found.runs_doubled, 0U);
     EXPECT_EQ(b.ticks.size(), cron.entry.runs);
@@ -341,7 +344,7 @@ TEST(promise_kill_test, KeysBatchesAndCronKeepTheirPromises) {
   const temporary_folder folder;
   random chance(sluice::testing::seed(name));
   shared_book all;
-  // On a busy machine a life is short of load: there are more of them then.
+  // On a busy machine there is less load in a life, so there are more lives.
   const auto is_enough = [&] {
     return all.with([&](const book& b) { return has_shown_enough(b, kills); });
   };
@@ -362,8 +365,8 @@ TEST(promise_kill_test, KeysBatchesAndCronKeepTheirPromises) {
     const auto moment = std::chrono::microseconds(chance.below(1'000'000));
     {
       const seam::thread killer([&] {
-        event nobody_sets;  // a power switch gives no sign
-        (void)nobody_sets.wait_within({deadline::after(moment), {}});
+        event never_set;  // a kill comes without notice
+        (void)never_set.wait(moment);
         server.itself().signal(SIGKILL);
       });
       now.run({});
@@ -374,7 +377,7 @@ TEST(promise_kill_test, KeysBatchesAndCronKeepTheirPromises) {
   life last(all, server.url(), chance.next());
   const auto paused = last.server().patch_cron("tick", {.paused = true});
   ASSERT_TRUE(paused) << paused.error().message;
-  EXPECT_TRUE(last.drain()) << "something waits for ever";
+  EXPECT_TRUE(last.drain()) << "a job is never delivered";
   const auto cron = last.server().get_cron("tick");
   ASSERT_TRUE(cron) << cron.error().message;
   EXPECT_EQ(cron->entry.missed, 0U);

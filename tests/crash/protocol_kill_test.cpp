@@ -1,7 +1,6 @@
-// As kill_test, with clients that speak the protocols of beanstalkd and of Faktory: a put or a push
-// that was acknowledged is handed out at least once, and not after its delete or its ACK was. There
-// are leases that run out and, for Faktory, unique jobs and batches. At the end, what is left of
-// Faktory's is taken over HTTP: they are the same jobs.
+// Like kill_test, over the protocols of beanstalkd and Faktory: a job with an acknowledged put or
+// push is delivered at least once, and not after its delete or ACK was acknowledged. Leases expire,
+// and Faktory has unique jobs and batches. The remaining Faktory jobs are drained over HTTP.
 
 #include <gtest/gtest.h>
 
@@ -11,15 +10,15 @@
 namespace sluice::crash::protocol_kill_test {
 namespace {
 
-// Neither has results, and beanstalk's no unique keys.
-constexpr load what_they_can{.pushers = 4, .workers = 4, .keys = 0, .result_percent = 0};
+// Neither protocol has results, and beanstalk has no unique keys.
+constexpr load common_load{.pushers = 4, .workers = 4, .keys = 0, .result_percent = 0};
 
 TEST(protocol_kill_test, NothingThatBeanstalkAcknowledgedIsLost) {
   open_connections open;
   kill_plan plan;
-  plan.words = {"--beanstalk", ":0"};
-  plan.busy = what_they_can;
-  plan.long_life = std::chrono::milliseconds(1300);  // a second is the shortest that runs out
+  plan.arguments = {"--beanstalk", ":0"};
+  plan.busy = common_load;
+  plan.long_life = std::chrono::milliseconds(1300);  // the shortest TTR is one second
   plan.connect = [&](const server_program& server) {
     return std::make_unique<beanstalk_client>(server.port_for("beanstalk"), port_of(server.url()),
                                               open);
@@ -29,14 +28,14 @@ TEST(protocol_kill_test, NothingThatBeanstalkAcknowledgedIsLost) {
   plan.has_shown = [](const verdict& v) {
     return v.called_off > 0 && v.failed > 0 && v.retried > 0 && v.expired > 0;
   };
-  end_again_and_again(plan);
+  end_repeatedly(plan);
 }
 
 TEST(protocol_kill_test, NothingThatFaktoryAcknowledgedIsLost) {
   open_connections open;
   kill_plan plan;
-  plan.words = {"--faktory", ":0"};
-  plan.busy = what_they_can;
+  plan.arguments = {"--faktory", ":0"};
+  plan.busy = common_load;
   plan.busy.buried_percent = 0;
   plan.busy.called_off_percent = 0;
   plan.busy.keys = 200;
@@ -57,7 +56,7 @@ TEST(protocol_kill_test, NothingThatFaktoryAcknowledgedIsLost) {
   plan.has_shown = [](const verdict& v) {
     return v.failed > 0 && v.expired > 0 && v.duplicates > 0 && v.called > 0;
   };
-  end_again_and_again(plan);
+  end_repeatedly(plan);
 }
 
 }  // namespace

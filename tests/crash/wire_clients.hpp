@@ -1,10 +1,10 @@
 #pragma once
 
-// Job servers behind the protocols of beanstalkd and of Faktory, as the crash tests see them. Each
-// client is one connection, and beside it one of HTTP for what the protocol cannot be asked.
+// Clients of the crash tests for the protocols of beanstalkd and Faktory. Each has one connection,
+// and an HTTP connection for requests that the protocol does not have.
 //
-// A connection that closes gives its jobs back at once, while its fellow clients still work: so it
-// is kept open, by `open_connections`, until all of them have ended.
+// The server releases the jobs of a closed connection at once, while other clients still work.
+// `open_connections` keeps connections open until all clients have ended.
 
 #include <cstdint>
 #include <string>
@@ -18,8 +18,8 @@ namespace sluice::crash {
 
 class open_connections {
  public:
-  void keep(jobs::testing::socket_wire it) {
-    kept_.with([&](auto& all) { all.push_back(std::move(it)); });
+  void keep(jobs::testing::socket_wire connection) {
+    kept_.with([&](auto& all) { all.push_back(std::move(connection)); });
   }
   void close() {
     kept_.with([](auto& all) { all.clear(); });
@@ -29,7 +29,7 @@ class open_connections {
   guarded<std::vector<jobs::testing::socket_wire>> kept_;
 };
 
-// What both have alike.
+// The common part of both clients.
 class wire_client : public client {
  public:
   wire_client(std::uint16_t port, http_client http, open_connections& kept)
@@ -48,11 +48,11 @@ class wire_client : public client {
   bool gone() const override { return gone_; }
 
  protected:
-  // False: there is nobody any more.
-  bool say(std::string_view bytes);
-  // The next line; empty: there is nobody any more.
-  std::string hear();
-  std::string hear_bytes(std::size_t count);
+  // Returns false if the server is gone.
+  bool send(std::string_view bytes);
+  // Returns the next line; empty if the server is gone.
+  std::string receive_line();
+  std::string receive_bytes(std::size_t count);
   http_client& http() { return http_; }
 
  private:
@@ -62,7 +62,7 @@ class wire_client : public client {
   bool gone_;
 };
 
-// A body is all of a job's contents, since the protocol has no fields for them.
+// Returns the body, which is all of a job's contents: the protocol has no other fields.
 std::string beanstalk_contents(const jobs::job_spec& spec);
 
 class beanstalk_client final : public wire_client {
@@ -87,7 +87,7 @@ class beanstalk_client final : public wire_client {
   std::string used_ = "default";
 };
 
-// The arguments and, beside them, the rest of a job's contents.
+// Returns the arguments, which include the other contents of a job.
 std::string faktory_contents(const jobs::job_spec& spec);
 
 class faktory_client final : public wire_client {
@@ -101,19 +101,19 @@ class faktory_client final : public wire_client {
                                               milliseconds lease_for) override;
   answer ack(const taken_job& job, const std::string& result) override;
   answer fail(const taken_job& job, milliseconds retry_in) override;
-  // Nothing that a worker could say makes a job dead, nor can it be called off by its number.
+  // The protocol has no command to bury a job, nor to cancel or delete it by its number.
   answer bury(const taken_job&) override { return answer::no; }
   answer extend(const taken_job& job, milliseconds by) override;
   answer cancel(jobs::job_id) override { return answer::no; }
   answer remove(jobs::job_id) override { return answer::no; }
   answer retry(jobs::job_id id) override { return http().retry(id); }
 
-  // What failed is due in a quarter of a minute or more: makes it due now.
+  // Makes failed jobs due now; their pause is a quarter of a minute or more.
   bool requeue_retries();
 
  private:
   answer ask(const std::string& command);
-  static answer if_held(const taken_job& job, answer how);
+  static answer if_held(const taken_job& job, answer outcome);
   std::vector<push_answer> push_bulk(const std::vector<jobs::job_spec>& specs,
                                      const std::string& bid);
   std::string wid_;

@@ -35,7 +35,7 @@ bool matches_at(const std::vector<std::string_view>& quote,
   return true;
 }
 
-// ---- tests that are named
+// ---- named tests
 
 using names = std::set<std::string, std::less<>>;
 
@@ -57,7 +57,7 @@ names tests_of(const source_tree& tree) {
   return all;
 }
 
-// What stands between the bars of a line of a table; empty: it is none.
+// Returns the cells of a table row; none for other lines.
 std::vector<std::string_view> cells_of(std::string_view line) {
   std::vector<std::string_view> cells;
   if (!line.starts_with('|')) return cells;
@@ -68,7 +68,7 @@ std::vector<std::string_view> cells_of(std::string_view line) {
   return cells;
 }
 
-// Where the column is whose title has the word "tests".
+// Returns the index of the column whose title contains the word "tests".
 std::optional<std::size_t> column_of_tests(const std::vector<std::string_view>& titles) {
   static const std::regex word(R"(\btests\b)");
   for (std::size_t at = 0; at < titles.size(); ++at) {
@@ -88,18 +88,18 @@ std::vector<std::string> backquoted(std::string_view cell) {
   return words;
 }
 
-void check_row(const source_file& in, std::size_t line, std::string_view cell, const names& there,
+void check_row(const source_file& in, std::size_t line, std::string_view cell, const names& known,
                findings& found) {
   const std::vector<std::string> named = backquoted(cell);
   if (named.empty()) found.push_back({in.path, line, "a row without a test"});
   for (const std::string& name : named) {
-    if (!there.contains(name)) found.push_back({in.path, line, "there is no test " + name});
+    if (!known.contains(name)) found.push_back({in.path, line, "there is no test " + name});
   }
 }
 
-void check_tables(const source_file& in, const names& there, findings& found) {
+void check_tables(const source_file& in, const names& known, findings& found) {
   std::size_t number = 0;
-  std::size_t rows = 0;  // of the table so far, its titles among them
+  std::size_t rows = 0;  // of the table so far, including the titles
   std::optional<std::size_t> column;
   for (const std::string_view line : architecture::lines_of(in.text)) {
     ++number;
@@ -107,7 +107,7 @@ void check_tables(const source_file& in, const names& there, findings& found) {
     rows = cells.empty() ? 0 : rows + 1;
     if (rows == 1) column = column_of_tests(cells);
     if (rows <= 2 || !column) continue;
-    check_row(in, number, *column < cells.size() ? cells[*column] : "", there, found);
+    check_row(in, number, *column < cells.size() ? cells[*column] : "", known, found);
   }
 }
 
@@ -116,7 +116,7 @@ void check_quote(const std::string& path, const block& quote, const source_tree&
   for (const source_file& source : tree) {
     if (is_compiled(source.path) && is_quoted_from(quote.lines, source.text)) return;
   }
-  found.push_back({path, quote.line, "this C++ is in no program of examples/ or docs/snippets/"});
+  found.push_back({path, quote.line, "no program of examples/ or docs/snippets/ has this C++"});
 }
 
 }  // namespace
@@ -167,7 +167,7 @@ std::vector<block> examples_of(std::string_view header) {
   constexpr std::string_view comment = "//";
   constexpr std::string_view indented = "//     ";
   std::vector<block> examples;
-  std::string_view before;  // the line before this one, of the comment
+  std::string_view before;  // the previous line of the comment
   bool inside = false;
   std::size_t number = 0;
   for (const std::string_view line : architecture::lines_of(header)) {
@@ -212,17 +212,17 @@ std::vector<link> links_of(std::string_view markdown) {
 }
 
 findings check_named_tests(const source_tree& tree) {
-  const names there = tests_of(tree);
+  const names known = tests_of(tree);
   findings found;
   for (const source_file& document : tree) {
-    if (document.path.ends_with(".md")) check_tables(document, there, found);
+    if (document.path.ends_with(".md")) check_tables(document, known, found);
   }
   return found;
 }
 
-std::string resolve(std::string_view from, std::string_view to) {
+std::string resolve(std::string_view from, std::string_view target) {
   namespace fs = std::filesystem;
-  return (fs::path(from).parent_path() / fs::path(to)).lexically_normal().generic_string();
+  return (fs::path(from).parent_path() / fs::path(target)).lexically_normal().generic_string();
 }
 
 }  // namespace sluice::documents

@@ -1,7 +1,7 @@
 #pragma once
 
-// What is checked of a Markdown document: its quotes of code, its links, and the tests that it
-// names. And of a public header: the examples in the comment that it begins with.
+// Checks of Markdown documents: quoted code, links and named tests. And of public headers: the
+// examples in the opening comment.
 
 #include <string>
 #include <string_view>
@@ -15,7 +15,7 @@ using architecture::findings;
 using architecture::source_file;
 using architecture::source_tree;
 
-// A fenced block, and the line of the document it begins on.
+// A fenced block and its first line in the document.
 struct block {
   std::string language;
   std::size_t line = 0;
@@ -24,19 +24,19 @@ struct block {
 
 std::vector<block> blocks_of(std::string_view markdown);
 
-// True when the lines stand in the text one after the other, all indented by the same amount more.
+// Returns true if the text contains the lines in sequence, all with equal additional indentation.
 bool is_quoted_from(const std::vector<std::string_view>& quote, std::string_view text);
 
-// Every C++ block of every document must stand in a program of examples/ or docs/snippets/.
+// Every C++ block of every document must be part of a program in examples/ or docs/snippets/.
 findings check_quotes(const source_tree& tree);
 
-// Whether a header of sluice/ is for users, and begins with a comment that explains it.
+// Whether a header of sluice/ is public, and so begins with an explanatory comment.
 bool is_public_header(std::string_view path);
 
-// The paragraphs of the first comment that are indented by five spaces, each behind an empty line.
+// Returns the paragraphs of the first comment that are indented by five spaces after an empty line.
 std::vector<block> examples_of(std::string_view header);
 
-// Every example of every public header must stand in a program of examples/ or docs/snippets/.
+// Every example of every public header must be part of a program in examples/ or docs/snippets/.
 findings check_header_examples(const source_tree& tree);
 
 struct link {
@@ -46,12 +46,12 @@ struct link {
 
 std::vector<link> links_of(std::string_view markdown);
 
-// `to`, as `from` writes it, as a path from the root of the repository.
-std::string resolve(std::string_view from, std::string_view to);
+// Converts the link `target` of the document `from` to a path from the root of the repository.
+std::string resolve(std::string_view from, std::string_view target);
 
-// A table may have a column of tests: its title has that word. In each of its rows at least one is
-// named, in backquotes, and each must be there: a TEST of that name, or `CompileError.x` for a
-// mistake in tests/compile_errors/x.cpp.
+// If the title of a table column contains the word "tests", each of its rows must name at least one
+// test in backquotes, and each must exist: a TEST of that name, or `CompileError.x` for a mistake
+// in tests/compile_errors/x.cpp.
 findings check_named_tests(const source_tree& tree);
 
 }  // namespace sluice::documents

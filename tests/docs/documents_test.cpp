@@ -44,21 +44,21 @@ TEST(PublicHeaders, ShowOnlyExamplesThatAreCompiled) {
   EXPECT_TRUE(found.empty()) << to_string(found);
 }
 
-TEST(Documents, LinkToWhatIsThere) {
+TEST(Documents, LinkToExistingFiles) {
   findings found;
   for_each_document([&](const source_file& file) {
     for (const link& l : links_of(file.text)) {
       if (l.target.empty()) continue;
       const auto path = std::filesystem::path(SLUICE_SOURCE_DIR) / resolve(file.path, l.target);
       if (!std::filesystem::exists(path)) {
-        found.push_back({file.path, l.line, "a link to " + l.target + ", which is not there"});
+        found.push_back({file.path, l.line, "a link to " + l.target + ", which does not exist"});
       }
     }
   });
   EXPECT_TRUE(found.empty()) << to_string(found);
 }
 
-TEST(Documents, NameTestsThatAreThere) {
+TEST(Documents, NameExistingTests) {
   const auto found = check_named_tests(repository());
   EXPECT_TRUE(found.empty()) << to_string(found);
 }
@@ -91,7 +91,7 @@ TEST(Quote, MayNotDifferInAnythingElse) {
   EXPECT_FALSE(is_quoted_from({"c();", "", "}", "}", "}"}, program));
 }
 
-TEST(Quote, IsLookedForInExamplesAndSnippetsOnly) {
+TEST(Quote, IsSearchedForInExamplesAndSnippetsOnly) {
   const source_tree tree = {{"README.md", "```cpp\nrun();\n```\n"},
                             {"sluice/base/x.cpp", "run();\n"}};
   EXPECT_EQ(check_quotes(tree).size(), 1U);
@@ -112,7 +112,7 @@ TEST(HeaderExample, IsAnIndentedParagraphOfTheFirstComment) {
   EXPECT_EQ(examples[1].lines, (std::vector<std::string_view>{"c();"}));
 }
 
-TEST(HeaderExample, MustBeCompiledSomewhere) {
+TEST(HeaderExample, MustBeCompiled) {
   const source_file of_user = {"sluice/base/x.hpp", std::string(header)};
   const source_tree quoted = {of_user, {"docs/snippets/headers/x.cpp", "  a();\n  b();\n c();\n"}};
   EXPECT_TRUE(check_header_examples(quoted).empty());
@@ -123,7 +123,7 @@ TEST(HeaderExample, MustBeCompiledSomewhere) {
   EXPECT_EQ(found[0].line, 6U);
 }
 
-TEST(HeaderExample, IsNotAskedForOfHeadersThatAreNotForUsers) {
+TEST(HeaderExample, IsNotRequiredOfInternalHeaders) {
   EXPECT_TRUE(is_public_header("sluice/base/x.hpp"));
   EXPECT_FALSE(is_public_header("sluice/base/detail/x.hpp"));
   EXPECT_FALSE(is_public_header("sluice/queue/testing/x.hpp"));
@@ -143,7 +143,7 @@ source_tree with_table(const std::string& rows) {
           {"tests/compile_errors/wrong.cpp", "int main() {}\n"}};
 }
 
-TEST(NamedTest, IsLookedForInTheSources) {
+TEST(NamedTest, IsSearchedForInTheSources) {
   EXPECT_TRUE(check_named_tests(with_table("| a | `IsThere`, `IsToo` |\n")).empty());
   EXPECT_TRUE(check_named_tests(with_table("| a | `CompileError.wrong` |\n")).empty());
   const auto found = check_named_tests(with_table("| a | `IsThere`, `IsGone` |\n"));
@@ -156,7 +156,7 @@ TEST(NamedTest, IsInEveryRow) {
   EXPECT_EQ(check_named_tests(with_table("| `IsThere` | it is clear |\n")).size(), 1U);
 }
 
-TEST(NamedTest, IsNotAskedForByOtherTables) {
+TEST(NamedTest, IsNotRequiredByOtherTables) {
   const source_tree tree = {{"docs/x.md", "| for tests or not | |\n|---|---|\n"},
                             {"docs/y.md", "| a | b |\n|---|---|\n| `tests` | `c` |\n"}};
   EXPECT_TRUE(check_named_tests(tree).empty());

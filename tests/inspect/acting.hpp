@@ -1,6 +1,6 @@
 #pragma once
 
-// Actors that do what a test tells them to, seen by inspect alone: nobody observes their system.
+// Actors that run functions given by a test. Their system has no observer: only inspect sees them.
 
 #include <functional>
 #include <optional>
@@ -20,25 +20,25 @@
 namespace sluice::testing {
 
 struct act {
-  std::function<void()> what;
+  std::function<void()> body;
 };
 struct act_as_coroutine {
-  std::function<task<>()> what;
+  std::function<task<>()> body;
 };
 struct query {
   using reply = int;
 };
-// Is not answered before the actor ends.
+// An ask that gets no reply before the actor terminates.
 struct riddle {
   using reply = int;
 };
 
 class doer : public actor<doer, act, act_as_coroutine, query, riddle> {
  public:
-  void on(act m) { m.what(); }
-  task<> on(act_as_coroutine m) { co_await m.what(); }
+  void on(act m) { m.body(); }
+  task<> on(act_as_coroutine m) { co_await m.body(); }
   int on(query) { return 1; }
-  void on(riddle, responder<int> to) { unanswered_ = std::move(to); }
+  void on(riddle, responder<int> reply) { unanswered_ = std::move(reply); }
 
  private:
   std::optional<responder<int>> unanswered_;
@@ -46,7 +46,7 @@ class doer : public actor<doer, act, act_as_coroutine, query, riddle> {
 
 class acting_fixture : public deadlock_fixture {
  protected:
-  // Declared after what the parties use: ends them first, threads and actors.
+  // Ends threads and actors. Declared after the objects that they use, so destroyed first.
   struct ending {
     acting_fixture& of;
     ~ending() {
@@ -60,23 +60,24 @@ class acting_fixture : public deadlock_fixture {
   ref<doer> hire(std::string name, std::uint32_t capacity = 100) {
     return system_.spawn_with<doer>({.name = std::move(name), .mailbox = {.capacity = capacity}});
   }
-  // In a handler that is a function, or one that is a coroutine.
-  static void have(const ref<doer>& who, std::function<void()> what) {
-    check(static_cast<bool>(who.send(act{std::move(what)})), "test", "to be sent");
+  // Runs `body` in a handler of the actor: a function, or a coroutine.
+  static void run_in(const ref<doer>& target, std::function<void()> body) {
+    check(static_cast<bool>(target.send(act{std::move(body)})), "test", "message is sent");
   }
-  static void have_await(const ref<doer>& who, std::function<task<>()> what) {
-    check(static_cast<bool>(who.send(act_as_coroutine{std::move(what)})), "test", "to be sent");
+  static void await_in(const ref<doer>& target, std::function<task<>()> body) {
+    check(static_cast<bool>(target.send(act_as_coroutine{std::move(body)})), "test",
+          "message is sent");
   }
-  // Until it is stopped, or the other has ended.
+  // Blocks until the reply, until token() is stopped, or until the asked actor has terminated.
   template <class M>
-  void ask(const ref<doer>& whom, M m) const {
+  void ask(const ref<doer>& target, M m) const {
     try {
-      (void)whom.ask(std::move(m)).get(token());
+      (void)target.ask(std::move(m)).get(token());
     } catch (const actor_error&) {
     }
   }
-  void fill(const ref<doer>& whom) const {
-    while (whom.send(act{[] {}}, token())) {
+  void fill(const ref<doer>& target) const {
+    while (target.send(act{[] {}}, token())) {
     }
   }
 

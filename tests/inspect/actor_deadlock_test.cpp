@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "sluice/actor/actor_router.hpp"
-#include "sluice/actor/actor_watch.hpp"
 #include "sluice/actor/keyed_actors.hpp"
-#include "sluice/actor/letting_others_in.hpp"
+#include "sluice/actor/reentrant.hpp"
+#include "sluice/actor/stall_detector.hpp"
 #include "sluice/executor/inline_executor.hpp"
 #include "sluice/executor/thread_pool.hpp"
 #include "sluice/future/this_task.hpp"
@@ -24,32 +24,31 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Leaves the answer to another.
-class passes_on : public actor<passes_on, query> {
+class forwarder : public actor<forwarder, query> {
  public:
-  explicit passes_on(ref<doer> to) : to_(std::move(to)) {}
-  void on(query m, responder<int> who) { (void)forward(to_, m, std::move(who)); }
+  explicit forwarder(ref<doer> target) : target_(std::move(target)) {}
+  void on(query m, responder<int> reply) { (void)forward(target_, m, std::move(reply)); }
 
  private:
-  const ref<doer> to_;
+  const ref<doer> target_;
 };
 
 class keyed_doer : public actor<keyed_doer, act, query> {
  public:
-  void on(act m) { m.what(); }
+  void on(act m) { m.body(); }
   int on(query) { return 1; }
 };
 
 class awaits_peer;
 struct ask_peer {
-  keyed_ref<awaits_peer> whom;
+  keyed_ref<awaits_peer> peer;
   std::function<void()> first;
 };
 class awaits_peer : public actor<awaits_peer, ask_peer, query> {
  public:
   task<> on(ask_peer m) {
     m.first();
-    auto answer = m.whom.async_ask(query{});
+    auto answer = m.peer.async_ask(query{});
     (void)co_await std::move(answer);
   }
   int on(query) { return 1; }
@@ -57,13 +56,13 @@ class awaits_peer : public actor<awaits_peer, ask_peer, query> {
 
 class actor_deadlock_test : public acting_fixture {
  protected:
-  // A permit that nobody has taken ends waits without limits.
+  // Releases additional permits, which ends waits that cannot be stopped.
   struct rescue {
     semaphore& of;
     ~rescue() { of.release(8); }
   };
-  static bool says(const inspect::deadlock& d, const std::string& what) {
-    return d.text().find(what) != std::string::npos;
+  static bool mentions(const inspect::deadlock& d, const std::string& phrase) {
+    return d.text().find(phrase) != std::string::npos;
   }
 };
 
@@ -72,44 +71,44 @@ TEST_F(actor_deadlock_test, ThroughALockAndAnAskIsFoundOnce) {
   const auto x = hire("x");
   const auto y = hire("y");
   const ending at_the_end{*this};
-  have(x, [&] {
+  run_in(x, [&] {
     const std::lock_guard hold(ledger);
     both_.arrive_and_wait();
     ask(y, query{});
   });
-  have(y, [&] {
+  run_in(y, [&] {
     both_.arrive_and_wait();
     want(ledger);
   });
   const auto found = the_deadlock();
   EXPECT_EQ(parties(found), (names{"x", "y"}));
   EXPECT_EQ(objects(found), (names{"mutex ledger", "actor y"}));
-  EXPECT_TRUE(says(found, "actor 1 (x) waits to hear from actor y")) << found.text();
-  EXPECT_TRUE(says(found, "actor 2 (y) waits to lock mutex ledger")) << found.text();
-  EXPECT_TRUE(says(found, "which actor 1 (x) holds")) << found.text();
-  EXPECT_TRUE(says(found, "acting.hpp:")) << found.text();
+  EXPECT_TRUE(mentions(found, "actor 1 (x) waits to get a reply from actor y")) << found.text();
+  EXPECT_TRUE(mentions(found, "actor 2 (y) waits to lock mutex ledger")) << found.text();
+  EXPECT_TRUE(mentions(found, "which actor 1 (x) holds")) << found.text();
+  EXPECT_TRUE(mentions(found, "acting.hpp:")) << found.text();
 }
 
-// Whoever is asked may leave the answer to another.
+// An asked actor may forward the request to another.
 TEST_F(actor_deadlock_test, ThroughAnAskIsNotCertain) {
   semaphore slots(1, named("slots"));
   const auto x = hire("x");
   const auto y = hire("y");
   const ending at_the_end{*this};
   const rescue by_permits{slots};
-  have(x, [&, y] {
+  run_in(x, [&, y] {
     slots.acquire();
     both_.arrive_and_wait();
     EXPECT_EQ(y.ask(query{}).get(), 1);
   });
-  have(y, [&] {
+  run_in(y, [&] {
     both_.arrive_and_wait();
     slots.acquire();
   });
   const auto found = the_deadlock();
   EXPECT_FALSE(found.ends_by_itself());
   EXPECT_FALSE(found.is_certain());
-  EXPECT_TRUE(says(found, "as far as is known")) << found.text();
+  EXPECT_TRUE(mentions(found, "as far as is known")) << found.text();
 }
 
 TEST_F(actor_deadlock_test, ThroughPermitsAndAFullMailboxIsCertain) {
@@ -118,13 +117,13 @@ TEST_F(actor_deadlock_test, ThroughPermitsAndAFullMailboxIsCertain) {
   const auto y = hire("y", 1);
   const ending at_the_end{*this};
   const rescue by_permits{slots};
-  have(x, [&, y] {
+  run_in(x, [&, y] {
     slots.acquire();
     both_.arrive_and_wait();
     EXPECT_TRUE(y.send(act{[] {}}));
     (void)y.send(act{[] {}});
   });
-  have(y, [&] {
+  run_in(y, [&] {
     both_.arrive_and_wait();
     slots.acquire();
   });
@@ -139,12 +138,12 @@ TEST_F(actor_deadlock_test, ThroughALockAndAFullMailboxThatCanBeStoppedIsNotCert
   const auto x = hire("x");
   const auto y = hire("y", 1);
   const ending at_the_end{*this};
-  have(x, [&] {
+  run_in(x, [&] {
     const std::lock_guard hold(ledger);
     both_.arrive_and_wait();
     fill(y);
   });
-  have(y, [&] {
+  run_in(y, [&] {
     both_.arrive_and_wait();
     want(ledger);
   });
@@ -163,7 +162,7 @@ TEST_F(actor_deadlock_test, OfAThreadThatAsksWhileItHoldsALock) {
     both_.arrive_and_wait();
     ask(y, query{});
   });
-  have(y, [&] {
+  run_in(y, [&] {
     both_.arrive_and_wait();
     want(ledger);
   });
@@ -176,23 +175,23 @@ TEST_F(actor_deadlock_test, OfHandlersThatAreCoroutines) {
   const auto x = hire("x");
   const auto y = hire("y");
   const ending at_the_end{*this};
-  have_await(x, [&]() -> task<> {
+  await_in(x, [&]() -> task<> {
     auto hold = co_await ledger.async_lock();
     (void)co_await go.async_wait();
     auto answer = y.async_ask(query{});
     (void)co_await std::move(answer);
   });
   until_waited_for(&go);
-  have_await(y, [&]() -> task<> { (void)co_await ledger.async_lock(); });
+  await_in(y, [&]() -> task<> { (void)co_await ledger.async_lock(); });
   until_waited_for(&ledger);
   go.set();
   const auto found = the_deadlock();
   EXPECT_EQ(parties(found), (names{"x", "y"}));
-  EXPECT_TRUE(found.ends_by_itself());  // when one of them is told to stop
+  EXPECT_TRUE(found.ends_by_itself());  // when one of them is stopped
 }
 
-// What it has is given back by a part of it that runs where the actor does not hold it up.
-TEST_F(actor_deadlock_test, ThroughALockThatAHandlerHasTakenElsewhereIsNotCertain) {
+// A reentrant part of the handler releases the lock, and the blocked turn does not delay that part.
+TEST_F(actor_deadlock_test, ThroughALockThatAReentrantPartReleasesIsNotCertain) {
   mutex ledger(named("ledger"));
   event written;
   thread_pool disk({.core = 1, .max = 1, .name = "disk"});
@@ -203,24 +202,24 @@ TEST_F(actor_deadlock_test, ThroughALockThatAHandlerHasTakenElsewhereIsNotCertai
   };
   const auto x = hire("x");
   const ending at_the_end{*this};
-  have_await(x, [&]() -> task<> {
+  await_in(x, [&]() -> task<> {
     auto hold = co_await ledger.async_lock();
     auto writing = write_out(*std::move(hold));
-    co_await letting_others_in(std::move(writing));
+    co_await reentrant(std::move(writing));
   });
   until_waited_for(&written);
   event through;
-  have(x, [&] {
+  run_in(x, [&] {
     { const std::lock_guard hold(ledger); }
     through.set();
   });
   until_waited_for(&ledger);
   for (const auto& d : inspect::find_deadlocks()) EXPECT_FALSE(d.is_certain()) << d.text();
   written.set();
-  EXPECT_TRUE(through.wait_within({deadline::after(30s), {}}));
+  EXPECT_TRUE(through.wait(30s));
 }
 
-TEST_F(actor_deadlock_test, ThroughAPermitThatAHandlerHasTakenElsewhereIsNotCertain) {
+TEST_F(actor_deadlock_test, ThroughAPermitThatAReentrantPartReleasesIsNotCertain) {
   semaphore slots(1, named("slots"));
   event written;
   thread_pool disk({.core = 1, .max = 1, .name = "disk"});
@@ -231,14 +230,14 @@ TEST_F(actor_deadlock_test, ThroughAPermitThatAHandlerHasTakenElsewhereIsNotCert
   };
   const auto x = hire("x");
   const ending at_the_end{*this};
-  have_await(x, [&]() -> task<> {
+  await_in(x, [&]() -> task<> {
     (void)co_await slots.async_acquire();
     auto giving = give_back();
-    co_await letting_others_in(std::move(giving));
+    co_await reentrant(std::move(giving));
   });
   until_waited_for(&written);
   event through;
-  have(x, [&] {
+  run_in(x, [&] {
     slots.acquire();
     slots.release();
     through.set();
@@ -246,10 +245,11 @@ TEST_F(actor_deadlock_test, ThroughAPermitThatAHandlerHasTakenElsewhereIsNotCert
   until_waited_for(&slots);
   for (const auto& d : inspect::find_deadlocks()) EXPECT_FALSE(d.is_certain()) << d.text();
   written.set();
-  EXPECT_TRUE(through.wait_within({deadline::after(30s), {}}));
+  EXPECT_TRUE(through.wait(30s));
 }
 
-// One has the lock and wants to go on, the other keeps it out and wants the lock.
+// The first handler holds the lock and waits to resume; the second has the exclusive turn and waits
+// for the lock.
 TEST_F(actor_deadlock_test, OfTwoHandlersOfOneActor) {
   mutex ledger(named("ledger"));
   event go;
@@ -260,24 +260,24 @@ TEST_F(actor_deadlock_test, OfTwoHandlersOfOneActor) {
   };
   const auto x = hire("x");
   const ending at_the_end{*this};
-  have_await(x, [&]() -> task<> { const auto hold = co_await letting_others_in(take()); });
+  await_in(x, [&]() -> task<> { const auto hold = co_await reentrant(take()); });
   until_waited_for(&go);
-  have_await(x, [&]() -> task<> { (void)co_await ledger.async_lock(); });
+  await_in(x, [&]() -> task<> { (void)co_await ledger.async_lock(); });
   until_waited_for(&ledger);
   EXPECT_TRUE(inspect::find_deadlocks().empty());
   go.set();
   const auto found = the_deadlock();
   EXPECT_EQ(found.steps.size(), 2U);
   EXPECT_EQ(objects(found), (names{"mutex ledger", "actor x"}));
-  EXPECT_TRUE(says(found, "waits to go on in actor x")) << found.text();
-  EXPECT_TRUE(says(found, "which actor 1 (x) is on another message")) << found.text();
+  EXPECT_TRUE(mentions(found, "waits to resume in actor x")) << found.text();
+  EXPECT_TRUE(mentions(found, "which actor 1 (x) is on another message")) << found.text();
   EXPECT_FALSE(found.is_certain());
 }
 
-TEST_F(actor_deadlock_test, OfOneThatBlocksForItsOwnAnswer) {
+TEST_F(actor_deadlock_test, OfAnActorThatAsksItselfAndBlocks) {
   const auto x = hire("x");
   const ending at_the_end{*this};
-  have(x, [&] { ask(x, query{}); });
+  run_in(x, [&] { ask(x, query{}); });
   EXPECT_EQ(parties(the_deadlock()), (names{"x"}));
 }
 
@@ -285,7 +285,7 @@ TEST_F(actor_deadlock_test, WithATimeoutOfTheAskEndsByItself) {
   manual_clock time;
   const auto x = hire("x");
   const ending at_the_end{*this};
-  have(x, [&] {
+  run_in(x, [&] {
     try {
       (void)x.ask(query{}, deadline::after(1h, time)).get(token());
     } catch (const future_error&) {
@@ -297,19 +297,19 @@ TEST_F(actor_deadlock_test, WithATimeoutOfTheAskEndsByItself) {
   EXPECT_TRUE(found.ends_by_itself());
 }
 
-TEST_F(actor_deadlock_test, IsTheSameWithAnActorWatch) {
-  actor_watch watch({.period = 0s});
+TEST_F(actor_deadlock_test, IsTheSameWithAStallDetector) {
+  stall_detector watch({.period = 0s});
   actor_system_options o;
   o.observer = &watch;
   actor_system watched(pool_, std::move(o));
   const auto x = watched.spawn_with<doer>({.name = "x"});
   const auto y = watched.spawn_with<doer>({.name = "y"});
   const ending at_the_end{*this};
-  have(x, [&] {
+  run_in(x, [&] {
     both_.arrive_and_wait();
     ask(y, query{});
   });
-  have(y, [&] {
+  run_in(y, [&] {
     both_.arrive_and_wait();
     ask(x, query{});
   });
@@ -318,22 +318,22 @@ TEST_F(actor_deadlock_test, IsTheSameWithAnActorWatch) {
   EXPECT_EQ(watch.find_cycles().size(), 1U);
 }
 
-// In each of two systems one actor waits for another: for one that has the same number.
-TEST_F(actor_deadlock_test, ActorsOfTwoSystemsAreNotTakenForEachOther) {
+// In each of two systems an actor asks another, and the two asked actors have equal numbers.
+TEST_F(actor_deadlock_test, ActorsOfTwoSystemsAreNotConfused) {
   actor_system other(pool_);
   const auto a = hire("a");
   const auto b = hire("b");
   const auto c = other.spawn_with<doer>({.name = "c"});
   const auto d = other.spawn_with<doer>({.name = "d"});
   const ending at_the_end{*this};
-  have(a, [&] { ask(b, riddle{}); });
-  have(d, [&] { ask(c, riddle{}); });
+  run_in(a, [&] { ask(b, riddle{}); });
+  run_in(d, [&] { ask(c, riddle{}); });
   eventually([] { return inspect::waits().size() == 2; });
   EXPECT_TRUE(inspect::find_deadlocks().empty());
   const auto waits = inspect::waits();
   ASSERT_EQ(waits.size(), 2U);
   for (const auto& w : waits) {
-    const auto text = w.who.text();
+    const auto text = w.party.text();
     EXPECT_TRUE(text == "actor 1 (a)" || text == "actor 2 (d)") << text;
   }
 }
@@ -343,11 +343,11 @@ TEST_F(actor_deadlock_test, AcrossTwoSystems) {
   const auto a = hire("a");
   const auto b = other.spawn_with<doer>({.name = "b"});
   const ending at_the_end{*this};
-  have(a, [&] {
+  run_in(a, [&] {
     both_.arrive_and_wait();
     ask(b, query{});
   });
-  have(b, [&] {
+  run_in(b, [&] {
     both_.arrive_and_wait();
     ask(a, query{});
   });
@@ -361,44 +361,44 @@ TEST_F(actor_deadlock_test, ThroughTheMemberOfAGroup) {
   const actor_router<doer> group(system_, o);
   const auto x = hire("x");
   const ending at_the_end{*this};
-  have(x, [&] {
+  run_in(x, [&] {
     both_.arrive_and_wait();
     try {
       (void)group.ask(query{}).get(token());
     } catch (const actor_error&) {
     }
   });
-  have(group.members().at(0), [&] {
+  run_in(group.members().at(0), [&] {
     both_.arrive_and_wait();
     ask(x, query{});
   });
   EXPECT_EQ(parties(the_deadlock()), (names{"x", "member/1"}));
 }
 
-// Who has been asked waits for nothing, and is no part of it.
-TEST_F(actor_deadlock_test, ThroughARequestThatWasHandedOn) {
+// The actor that forwarded the request waits for nothing and is not part of the deadlock.
+TEST_F(actor_deadlock_test, ThroughAForwardedRequest) {
   const auto x = hire("x");
   const auto y = hire("y");
-  const auto between = system_.spawn_with<passes_on>({.name = "between"}, y);
+  const auto between = system_.spawn_with<forwarder>({.name = "between"}, y);
   const ending at_the_end{*this};
-  have(x, [&] {
+  run_in(x, [&] {
     both_.arrive_and_wait();
     try {
       (void)between.ask(query{}).get(token());
     } catch (const actor_error&) {
     }
   });
-  have(y, [&] {
+  run_in(y, [&] {
     both_.arrive_and_wait();
     ask(x, query{});
   });
   const auto found = the_deadlock();
   EXPECT_EQ(parties(found), (names{"x", "y"}));
-  EXPECT_TRUE(says(found, "actor 1 (x) waits to hear from actor y")) << found.text();
+  EXPECT_TRUE(mentions(found, "actor 1 (x) waits to get a reply from actor y")) << found.text();
 }
 
-// Any of them could answer: it is stuck when all of them are.
-TEST_F(actor_deadlock_test, ThroughAnAskOfAllOfWhomNoneIsFree) {
+// Any member could reply, so the asker is deadlocked only if all members are.
+TEST_F(actor_deadlock_test, ThroughAnAskOfAllMembersWhenNoneIsFree) {
   actor_router_options o;
   o.members = 2;
   o.member.name = "member";
@@ -409,18 +409,18 @@ TEST_F(actor_deadlock_test, ThroughAnAskOfAllOfWhomNoneIsFree) {
   barrier all(3);
   const ending at_the_end{*this};
   const auto members = group.members();
-  have(x, [&] {
+  run_in(x, [&] {
     all.arrive_and_wait();
     try {
       (void)group.ask_first(query{}).get(token());
     } catch (const actor_error&) {
     }
   });
-  have(members.at(0), [&] {
+  run_in(members.at(0), [&] {
     all.arrive_and_wait();
     ask(x, query{});
   });
-  have(members.at(1), [&] {
+  run_in(members.at(1), [&] {
     all.arrive_and_wait();
     (void)free.wait(first.get_token());
     ask(x, query{});
@@ -440,7 +440,7 @@ TEST_F(actor_deadlock_test, ThroughAKeyedActor) {
   const auto x = hire("x");
   const ending at_the_end{*this};
   const auto ann = accounts.of("ann");
-  have(x, [&] {
+  run_in(x, [&] {
     both_.arrive_and_wait();
     try {
       (void)ann.ask(query{}).get(token());
@@ -468,18 +468,18 @@ TEST_F(actor_deadlock_test, OfTwoKeyedActorsThatAwaitEachOther) {
   EXPECT_EQ(parties(the_deadlock()), (names{"account/ann", "account/bob"}));
 }
 
-// A lock that a thread holds is held up by the turn that it is in.
+// The thread cannot release its lock before the actor's turn that it runs has ended.
 TEST_F(actor_deadlock_test, ThroughTheThreadThatAnActorRunsOn) {
   mutex ledger(named("ledger"));
   mutex journal(named("journal"));
-  inline_executor here;
-  actor_system inlined(here);
+  inline_executor same_thread;
+  actor_system inlined(same_thread);
   const auto x = inlined.spawn_with<doer>({.name = "x"});
   const ending at_the_end{*this};
   party("ann", [&] {
     const std::lock_guard hold(ledger);
     both_.arrive_and_wait();
-    have(x, [&] { want(journal); });  // here and now
+    run_in(x, [&] { want(journal); });  // in this thread
   });
   party("bob", [&] {
     const std::lock_guard hold(journal);
@@ -488,31 +488,31 @@ TEST_F(actor_deadlock_test, ThroughTheThreadThatAnActorRunsOn) {
   });
   const auto found = the_deadlock();
   EXPECT_EQ(parties(found), (names{"ann", "bob", "x"}));
-  EXPECT_TRUE(says(found, "(ann) waits to end turn of actor 1 (x)")) << found.text();
+  EXPECT_TRUE(mentions(found, "(ann) waits to end turn of actor 1 (x)")) << found.text();
 }
 
-TEST_F(actor_deadlock_test, OfActorsThatHaveAllThreadsOfAPoolAndOneThatHasNone) {
+TEST_F(actor_deadlock_test, OfActorsThatOccupyAllThreadsOfAPoolAndAQueuedActor) {
   thread_pool fixed({.core = 1, .capacity = 10, .name = "fixed"});
   actor_system system(fixed);
   const auto x = system.spawn_with<doer>({.name = "x"});
   const auto y = system.spawn_with<doer>({.name = "y"});
   const ending at_the_end{*this};
-  have(x, [&] { ask(y, query{}); });
+  run_in(x, [&] { ask(y, query{}); });
   const auto found = the_deadlock();
   EXPECT_EQ(parties(found), (names{"x", "y", "fixed-1"}));
   EXPECT_FALSE(found.is_certain());
-  EXPECT_TRUE(says(found, "actor 2 (y) waits to have a thread to run on")) << found.text();
-  EXPECT_TRUE(says(found, "which thread")) << found.text();
+  EXPECT_TRUE(mentions(found, "actor 2 (y) waits to have a thread to run on")) << found.text();
+  EXPECT_TRUE(mentions(found, "which thread")) << found.text();
 }
 
 TEST(actor_lock_order_test, AnInversionNamesTheActor) {
-  std::vector<std::string> said;
+  std::vector<std::string> inversions;
   const inspect::enabled on(
-      {.lock_order = true, .on_inversion = [&](const auto& i) { said.push_back(i.text()); }});
+      {.lock_order = true, .on_inversion = [&](const auto& i) { inversions.push_back(i.text()); }});
   mutex left(named("left"));
   mutex right(named("right"));
-  inline_executor here;
-  actor_system system(here);
+  inline_executor same_thread;
+  actor_system system(same_thread);
   const auto x = system.spawn_with<doer>({.name = "x"});
   const auto both = [](mutex& first, mutex& second) {
     return act{[&] {
@@ -521,10 +521,10 @@ TEST(actor_lock_order_test, AnInversionNamesTheActor) {
     }};
   };
   ASSERT_TRUE(x.send(both(left, right)));
-  ASSERT_TRUE(said.empty());
+  ASSERT_TRUE(inversions.empty());
   ASSERT_TRUE(x.send(both(right, left)));
-  ASSERT_EQ(said.size(), 1U);
-  EXPECT_NE(said[0].find("actor 1 (x) took mutex left"), std::string::npos) << said[0];
+  ASSERT_EQ(inversions.size(), 1U);
+  EXPECT_NE(inversions[0].find("actor 1 (x) took mutex left"), std::string::npos) << inversions[0];
 }
 
 }  // namespace

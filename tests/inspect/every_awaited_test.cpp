@@ -1,4 +1,4 @@
-// Everything that a coroutine can await is listed with the type and the name of what it waits for.
+// Every awaitable of the library is listed with the type and the name of the awaited object.
 #include <gtest/gtest.h>
 
 #include <mutex>
@@ -88,7 +88,7 @@ TEST_F(every_awaited_test, OfConditions) {
   lists_awaited("mutex balance", [&](auto stop) { return balance.async_lock(stop); });
 }
 
-TEST_F(every_awaited_test, ForAValueThatAnotherMakes) {
+TEST_F(every_awaited_test, ForAValueFromAnotherThread) {
   event begun;
   event go;
   lazy<int> built([&] {
@@ -163,7 +163,7 @@ TEST_F(every_awaited_test, OfExecutors) {
   go.set();
 }
 
-TEST_F(every_awaited_test, OfWhatLimitsAFlow) {
+TEST_F(every_awaited_test, OfFlowControl) {
   rate_limiter calls({.rate = {1, 1h}, .burst = 1, .initial = 0, .name = "calls"});
   keyed_rate_limiter<int> each({.rate = {1, 1h}, .burst = 1, .keys_max = 2, .name = "each"});
   bulkhead few({.active_max = 1, .waiting_max = 1, .name = "few"});
@@ -181,7 +181,7 @@ TEST_F(every_awaited_test, OfWhatLimitsAFlow) {
   lists_awaited("batcher rows", [&](auto stop) { return rows.async_push(row, stop); });
 }
 
-TEST_F(every_awaited_test, ForTheEndOfWhatWasStarted) {
+TEST_F(every_awaited_test, ForTheEndOfStartedWork) {
   event go;
   thread_pool one({.core = 1, .capacity = 10, .name = "one"});
   auto line = pipeline<int>::on(one).sink("store", [](int) {});
@@ -202,9 +202,9 @@ TEST_F(every_awaited_test, OfActors) {
   actor_registry staff(named("staff"));
   const auto store = hire("store", 1);
   const ending at_the_end{*this};
-  have(store, [&] { (void)go.wait(token()); });
+  run_in(store, [&] { (void)go.wait(token()); });
   until_waited_for(&go);
-  have(store, [] {});
+  run_in(store, [] {});
   lists_awaited("actor store", [&](auto stop) { return store.async_send(act{[] {}}, stop); });
   lists_awaited("actor store", [&](auto stop) { return store.async_shutdown(stop); });
   lists_awaited("actor_registry staff",

@@ -1,4 +1,4 @@
-// Every waiting call of the library is listed with the type and the name of what it waits for.
+// Every blocking call of the library is listed with the type and the name of the awaited object.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -58,7 +58,7 @@ struct greeting {};
 class guest : public actor<guest, greeting> {
  public:
   void on(greeting) {}
-  bool may_rest() const { return false; }
+  bool may_passivate() const { return false; }
 };
 
 using every_wait_test = listing_fixture;
@@ -87,11 +87,12 @@ TEST_F(every_wait_test, OfLocksAndSignals) {
   lists("barrier meeting", [&](auto stop) { EXPECT_FALSE(meeting.arrive_and_wait(stop)); });
   lists("condition changed", [&](auto stop) {
     std::unique_lock hold(of_changed);
-    EXPECT_FALSE(changed.wait(hold, stop, [] { return false; }));
+    EXPECT_FALSE(changed.wait(
+        hold, [] { return false; }, stop));
   });
 }
 
-TEST_F(every_wait_test, ForAValueThatAnotherMakes) {
+TEST_F(every_wait_test, ForAValueFromAnotherThread) {
   event begun;
   event go;
   lazy<int> built(
@@ -131,7 +132,7 @@ TEST_F(every_wait_test, ForAGuardedValue) {
   }
   lists("condition balance", [&](auto stop) {
     auto access = balance.lock();
-    EXPECT_FALSE(access.wait_within(stop, [](int now) { return now > 0; }));
+    EXPECT_FALSE(access.wait([](int now) { return now > 0; }, stop));
   });
 }
 
@@ -154,13 +155,13 @@ TEST_F(every_wait_test, OfEachOfSeveralTasks) {
   const auto until = [](event& e, std::stop_token stop) -> task<> {
     (void)co_await e.async_wait(std::move(stop));
   };
-  for (const char* what : {"event ready", "event done"}) {
-    lists_awaited(what, [&](auto stop) { return when_all(until(ready, stop), until(done, stop)); });
-    lists_awaited(what, [&](auto stop) { return when_any(until(ready, stop), until(done, stop)); });
+  for (const char* name : {"event ready", "event done"}) {
+    lists_awaited(name, [&](auto stop) { return when_all(until(ready, stop), until(done, stop)); });
+    lists_awaited(name, [&](auto stop) { return when_any(until(ready, stop), until(done, stop)); });
   }
 }
 
-TEST_F(every_wait_test, ForTheEndOfWhatWasStarted) {
+TEST_F(every_wait_test, ForTheEndOfStartedWork) {
   event go;
   const ending at_the_end{*this};
   scope_options one(1);
@@ -170,12 +171,12 @@ TEST_F(every_wait_test, ForTheEndOfWhatWasStarted) {
         pool_, [&](scope& s) { s.start([&] { (void)go.wait(stop); }); }, one);
   });
   lists("semaphore few", [&](auto stop) {
-    event over;  // the first has the place until the second was stopped
+    event ended;  // the first child holds the slot until the second one was stopped
     scope s(pool_, one);
-    s.start([&] { over.wait(); });
+    s.start([&] { ended.wait(); });
     auto another = [&]() -> task<> { co_return; }();
-    EXPECT_FALSE(s.start_within(another, stop));
-    over.set();
+    EXPECT_FALSE(s.start(std::move(another), stop));
+    ended.set();
     s.join();
   });
   lists("fork ", [&](auto stop) { fork(pool_, [&] { (void)go.wait(stop); }).join(); });
@@ -197,11 +198,11 @@ TEST_F(every_wait_test, OfAPipeline) {
   const ending at_the_end{*this};
   ASSERT_TRUE(line.push(1));
   begun.wait();
-  // One more in each queue, and one between them.
+  // One more item in each queue, and one between them.
   for (int n = 2; n <= 4; ++n) ASSERT_TRUE(line.push(n));
   lists("bounded_queue decode", [&](auto stop) { EXPECT_FALSE(line.push(5, stop)); });
   lists("bounded_queue store", [&](auto) {});
-  lists("event decode..store", [&](auto stop) { EXPECT_FALSE(line.join_within(stop)); });
+  lists("event decode..store", [&](auto stop) { EXPECT_FALSE(line.join(stop)); });
   go.set();
 }
 
@@ -261,7 +262,7 @@ TEST_F(every_wait_test, OfARouter) {
   lists("router desk", [&](auto stop) { EXPECT_FALSE(desk.wait_ended(stop)); });
 }
 
-TEST_F(every_wait_test, OfWhatLimitsAFlow) {
+TEST_F(every_wait_test, OfFlowControl) {
   rate_limiter calls({.rate = {1, 1h}, .burst = 1, .initial = 0, .name = "calls"});
   keyed_rate_limiter<int> each({.rate = {1, 1h}, .burst = 1, .keys_max = 2, .name = "each"});
   bulkhead few({.active_max = 1, .waiting_max = 1, .name = "few"});
@@ -287,7 +288,7 @@ TEST_F(every_wait_test, OfActors) {
   o.live_max = o.live_limit = 1;
   keyed_actors<guest> guests(system_, o);
   const ending at_the_end{*this};
-  have(store, [&] { (void)go.wait(token()); });
+  run_in(store, [&] { (void)go.wait(token()); });
   until_waited_for(&go);
   lists("actor store", [&](auto stop) { EXPECT_FALSE(store.ask(riddle{}).get(stop)); });
   lists("actor store", [&](auto stop) { EXPECT_FALSE(store.send(act{[] {}}, stop)); });
@@ -297,7 +298,7 @@ TEST_F(every_wait_test, OfActors) {
   ASSERT_TRUE(guests.of("first").send(greeting{}));
   lists("condition places for guest",
         [&](auto stop) { EXPECT_FALSE(guests.of("second").send(greeting{}, stop)); });
-  // One that has rested, and whose place another has now.
+  // The first guest has terminated, and the second has taken its slot.
   const ref<guest> first = guests.of("first").now();
   first.stop();
   (void)first.ended().get();
@@ -314,8 +315,8 @@ TEST_F(every_wait_test, OfActors) {
   go.set();
 }
 
-// Those inside can let one in, and are known.
-TEST_F(every_wait_test, ABulkheadTellsWhoIsInside) {
+// The holders of the slots are known.
+TEST_F(every_wait_test, ABulkheadReportsItsHolders) {
   bulkhead few({.active_max = 1, .waiting_max = 1, .name = "few"});
   mutex m(named("m"));
   const ending at_the_end{*this};
@@ -323,7 +324,7 @@ TEST_F(every_wait_test, ABulkheadTellsWhoIsInside) {
     const auto inside = few.enter();
     both_.arrive_and_wait();
     want(m);
-    both_.arrive_and_wait();  // she has the place until he was stopped
+    both_.arrive_and_wait();  // ann holds the slot until bob was stopped
   });
   party("bob", [&] {
     const std::lock_guard hold(m);
@@ -339,8 +340,8 @@ TEST_F(every_wait_test, ABulkheadTellsWhoIsInside) {
   EXPECT_TRUE(inspect::holds().empty());
 }
 
-// It goes back when the future is completed, by whomever.
-TEST_F(every_wait_test, APlaceThatAFutureHasIsNotThatOfWhoCalled) {
+// The slot is returned when the future is completed, on any thread.
+TEST_F(every_wait_test, ASlotHeldByAFutureIsNotHeldByItsCaller) {
   bulkhead few({.active_max = 1, .waiting_max = 1, .name = "few"});
   promise<void> call;
   future<void> done = few.call([&] { return call.get_future(); });
@@ -356,10 +357,10 @@ TEST_F(every_wait_test, APlaceThatAFutureHasIsNotThatOfWhoCalled) {
   done.get();
 }
 
-TEST_F(every_wait_test, ThePlaceOfAChildIsNotThatOfWhoStartedIt) {
+TEST_F(every_wait_test, ASlotHeldByAChildIsNotHeldByItsStarter) {
   const ending at_the_end{*this};
   const auto starts_two = [&](auto start) {
-    event go;  // the first has the place until the second was stopped
+    event go;  // the first child holds the slot until the second one was stopped
     scope s(pool_, scope_options(1));
     s.start([&] { go.wait(); });
     start(s);
@@ -370,7 +371,7 @@ TEST_F(every_wait_test, ThePlaceOfAChildIsNotThatOfWhoStartedIt) {
   party("ann", [&] {
     starts_two([&](scope& s) {
       auto second = nothing();
-      EXPECT_FALSE(s.start_within(second, token()));
+      EXPECT_FALSE(s.start(std::move(second), token()));
     });
   });
   party("bob", [&] {
@@ -381,17 +382,17 @@ TEST_F(every_wait_test, ThePlaceOfAChildIsNotThatOfWhoStartedIt) {
       sync_wait(body());
     });
   });
-  std::vector<inspect::wait_info> for_room;
+  std::vector<inspect::wait_info> for_slots;
   eventually([&] {
-    for_room = inspect::waits();
-    std::erase_if(for_room, [](const auto& w) { return w.on[0].type != "semaphore"; });
-    return for_room.size() == 2;
+    for_slots = inspect::waits();
+    std::erase_if(for_slots, [](const auto& w) { return w.on[0].type != "semaphore"; });
+    return for_slots.size() == 2;
   });
-  for (const auto& w : for_room) EXPECT_TRUE(w.on[0].servers.empty()) << inspect::to_text({w});
+  for (const auto& w : for_slots) EXPECT_TRUE(w.on[0].servers.empty()) << inspect::to_text({w});
   EXPECT_TRUE(inspect::find_deadlocks().empty());
 }
 
-TEST_F(every_wait_test, WhoRunsWhatIsJoinedHasTakenItNowhere) {
+TEST_F(every_wait_test, TheRunnerOfAJoinedChildHasNoAcquisitionPlace) {
   event go;
   const ending at_the_end{*this};
   party("ann",
@@ -404,7 +405,7 @@ TEST_F(every_wait_test, WhoRunsWhatIsJoinedHasTakenItNowhere) {
   EXPECT_EQ(text.find("scope_core"), std::string::npos) << text;
 }
 
-TEST_F(every_wait_test, ABatcherTellsWhoTakes) {
+TEST_F(every_wait_test, ABatcherReportsItsConsumers) {
   batcher<int> rows({.size = 1, .capacity = 1, .name = "rows"});
   mutex m(named("m"));
   const ending at_the_end{*this};

@@ -48,7 +48,7 @@ template <class Lock>
 [[gnu::noinline]] void by_our_lock_guard(Lock& m) { const sluice::lock_guard hold(m); }
 constexpr int our_lock_guard_line = __LINE__ - 1;
 
-// "prog+0x12": the lines that addr2line knows for it, with those of inlined functions.
+// Returns the source lines that addr2line finds for "prog+0x12", including inlined functions.
 std::string lines_of(const std::string& text) {
   const auto plus = text.rfind("+0x");
   if (plus == std::string::npos) return "";
@@ -67,7 +67,7 @@ std::string lines_of(const std::string& text) {
 
 class PLACES_TEST : public ::testing::Test {
  protected:
-  // The place of a wait, and that of the hold after it, of what `take` does with the lock.
+  // Returns the place of the wait when `take` acquires the lock, which is held meanwhile.
   template <class Lock, class Take>
   std::string place_of_wait(Lock& m, Take take) {
     m.lock();

@@ -1,5 +1,5 @@
-# One file of the library, copied with one text replaced, in front of the others: it comes first in
-# the include path, and its objects come before the library's.
+# Builds a mutant: a copy of one file of the library with one text replaced. The copy is first in
+# the include path, and its objects precede the library's.
 
 add_library(sluice_mutant_main OBJECT mutant_main.cpp)
 sluice_compile_options(sluice_mutant_main TEST)
@@ -7,14 +7,14 @@ target_link_libraries(sluice_mutant_main PRIVATE sluice::sim)
 
 set(mutants_folder "${CMAKE_CURRENT_BINARY_DIR}/mutants")
 
-# Writes the copy only when it changed, so that nothing is built again for it.
-function(sluice_write_copy to content)
+# Writes the copy only if it changed, to avoid rebuilds.
+function(sluice_write_copy path content)
   set(before "")
-  if(EXISTS "${to}")
-    file(READ "${to}" before)
+  if(EXISTS "${path}")
+    file(READ "${path}" before)
   endif()
   if(NOT before STREQUAL content)
-    file(WRITE "${to}" "${content}")
+    file(WRITE "${path}" "${content}")
   endif()
 endfunction()
 
@@ -48,9 +48,9 @@ endfunction()
 
 # sluice_mutant(NAME FILE path REPLACE text BY text SCENARIOS group... EXPECT kind[,kind]
 #               [FILTER text] [RECOMPILED source...] [OBJECTS group...])
-#   SCENARIOS   tests/sim/GROUP_scenarios.cpp; of a mutated header they are compiled anew
-#   OBJECTS     the same, as the suite has them: for a header that only RECOMPILED sources must see
-#   EXPECT      how it shows, see mutant_main.cpp
+#   SCENARIOS   tests/sim/GROUP_scenarios.cpp; recompiled for a mutated header
+#   OBJECTS     likewise, with the suite's objects: for a header that only RECOMPILED sources use
+#   EXPECT      the failure, see mutant_main.cpp
 function(sluice_mutant name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "FILE;REPLACE;BY;FILTER;EXPECT"
     "SCENARIOS;OBJECTS;RECOMPILED")
@@ -63,8 +63,8 @@ function(sluice_mutant name)
   string(LENGTH "${arg_REPLACE}" length_of_text)
   math(EXPR removed "${length} - ${length_without}")
   if(NOT removed EQUAL length_of_text)
-    message(FATAL_ERROR "the mutant ${name} replaces a text that must be in ${arg_FILE} exactly "
-      "once, and is not:\n${arg_REPLACE}")
+    message(FATAL_ERROR "the text that the mutant ${name} replaces must occur exactly once in "
+      "${arg_FILE}:\n${arg_REPLACE}")
   endif()
   string(REPLACE "${arg_REPLACE}" "${arg_BY}" mutated "${content}")
   sluice_write_copy("${mutants_folder}/${name}/${arg_FILE}" "${mutated}")

@@ -1,9 +1,9 @@
-// Explores the scenarios that are linked in until one fails, and says whether that was expected.
+// Explores the linked scenarios until one fails. Succeeds if that failure was expected.
 //
 //   sluice_mutant_NAME --expect KIND[,KIND...] [--filter TEXT]
 //
-//   --expect  how the mutation shows: check, race, deadlock, livelock, exception, leak,
-//             use_after_free or crash; or `nothing`: every scenario must hold
+//   --expect  the failure that the mutation causes: check, race, deadlock, livelock, exception,
+//             leak, use_after_free or crash; or `nothing`: every scenario must hold
 //   --filter  only scenarios whose name contains the text
 //
 // Scenarios run the same share of schedules as in tests/sim.
@@ -27,19 +27,19 @@ struct arguments {
   std::string filter;
 };
 
-bool parse(int count, char** given, arguments& into) {
+bool parse(int count, char** given, arguments& parsed) {
   for (int i = 1; i + 1 < count; i += 2) {
     const std::string name = given[i];
     if (name == "--expect") {
       std::istringstream kinds(given[i + 1]);
-      for (std::string kind; std::getline(kinds, kind, ',');) into.expected.push_back(kind);
+      for (std::string kind; std::getline(kinds, kind, ',');) parsed.expected.push_back(kind);
     } else if (name == "--filter") {
-      into.filter = given[i + 1];
+      parsed.filter = given[i + 1];
     } else {
       return false;
     }
   }
-  return count % 2 == 1 && !into.expected.empty();
+  return count % 2 == 1 && !parsed.expected.empty();
 }
 
 const char* word_for(failure_kind kind) {
@@ -75,17 +75,17 @@ int found(const sluice::sim::result& r, std::uint64_t schedules_before,
       static_cast<unsigned long long>(schedules_before),
       std::count(r.trace.begin(), r.trace.end(), ','));
   std::printf("%s\n", r.text().c_str());
-  const bool right =
+  const bool is_expected =
       std::find(expected.begin(), expected.end(), word_for(r.kind)) != expected.end();
-  if (!right) std::fprintf(stderr, "the mutation was to show in another way\n");
-  return right ? 0 : 1;
+  if (!is_expected) std::fprintf(stderr, "the mutation was expected to fail in another way\n");
+  return is_expected ? 0 : 1;
 }
 
 }  // namespace
 
 int main(int count, char** given) try {
-  arguments asked;
-  if (!parse(count, given, asked)) {
+  arguments wanted;
+  if (!parse(count, given, wanted)) {
     std::fprintf(stderr, "see the comment in mutant_main.cpp for its arguments\n");
     return 2;
   }
@@ -93,16 +93,16 @@ int main(int count, char** given) try {
   std::uint64_t schedules = 0;
   int run = 0;
   for (const auto& s : sluice::sim::all_scenarios()) {
-    if (s.name.find(asked.filter) == std::string::npos) continue;
+    if (s.name.find(wanted.filter) == std::string::npos) continue;
     ++run;
-    const auto r = sluice::sim::explore(sluice::sim::reduced(s.how, percent), s.body);
-    if (r.failed()) return found(r, schedules, asked.expected);
+    const auto r = sluice::sim::explore(sluice::sim::reduced(s.options, percent), s.body);
+    if (r.failed()) return found(r, schedules, wanted.expected);
     schedules += r.schedules;
   }
   std::printf("sim: mutant %s, %d scenarios, %llu schedules\n",
-              asked.expected.front() == "nothing" ? "none, nothing found" : "NOT found", run,
+              wanted.expected.front() == "nothing" ? "none, nothing found" : "NOT found", run,
               static_cast<unsigned long long>(schedules));
-  return run > 0 && asked.expected.front() == "nothing" ? 0 : 1;
+  return run > 0 && wanted.expected.front() == "nothing" ? 0 : 1;
 } catch (const std::invalid_argument& wrong) {
   std::fprintf(stderr, "mutant: %s\n", wrong.what());
   return 2;

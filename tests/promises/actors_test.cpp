@@ -1,4 +1,4 @@
-// What is promised of many actors in figures: on real threads, as a program has them.
+// The promised figures for many actors, on real threads.
 
 #include <gtest/gtest.h>
 #include <time.h>
@@ -24,12 +24,12 @@ constexpr std::size_t a_million = 1'000'000;
 constexpr auto idle_for = 5s;
 constexpr auto idle_cpu_max = 10ms;
 
-struct are_you_there {
+struct ping {
   latch* answers;
 };
-class idler : public actor<idler, are_you_there> {
+class idler : public actor<idler, ping> {
  public:
-  void on(are_you_there m) { m.answers->count_down(); }
+  void on(ping m) { m.answers->count_down(); }
 };
 
 nanoseconds cpu_time() {
@@ -38,9 +38,9 @@ nanoseconds cpu_time() {
   return std::chrono::seconds(used.tv_sec) + nanoseconds(used.tv_nsec);
 }
 
-void expect_all_there(const std::vector<ref<idler>>& all) {
+void expect_all_reply(const std::vector<ref<idler>>& all) {
   latch answers(static_cast<std::ptrdiff_t>(all.size()));
-  for (const auto& each : all) ASSERT_TRUE(each.send(are_you_there{&answers}));
+  for (const auto& each : all) ASSERT_TRUE(each.send(ping{&answers}));
   answers.wait();
 }
 
@@ -50,18 +50,18 @@ TEST(actors_test, AnIdleMillionCostsNoCpu) {
   std::vector<ref<idler>> all;
   all.reserve(a_million);
   for (std::size_t i = 0; i < a_million; ++i) all.push_back(system.spawn<idler>());
-  expect_all_there(all);
+  expect_all_reply(all);
 
-  // Threads that have just had work look for more before they sleep: that is not of the idle time.
-  event nobody_sets;
-  (void)nobody_sets.wait_within({deadline::after(500ms), {}});
+  // Threads search for more work before they sleep; that is not part of the idle time.
+  event never_set;
+  (void)never_set.wait(500ms);
   const nanoseconds before = cpu_time();
-  (void)nobody_sets.wait_within({deadline::after(idle_for), {}});
+  (void)never_set.wait(idle_for);
   const nanoseconds used = cpu_time() - before;
   std::printf("[          ] CPU in 5 s with a million idle actors: %.3f ms\n",
               std::chrono::duration<double, std::milli>(used).count());
   EXPECT_LT(used, idle_cpu_max);
-  expect_all_there(all);
+  expect_all_reply(all);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// What a team promises its users on top of the server: that a flood in one queue holds up no other,
-// and that a key for each customer costs no more than one for all.
+// Promised limits for several tenants: a flood in one queue does not delay another queue, and a
+// different key for each job costs no more than a few keys.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -52,8 +52,8 @@ microseconds since(seam::time_point began) {
 // ---- a flood
 
 // One worker for both queues, so that the order of its leases is the order of the server's choice.
-// How long that takes is a row of `./bench limits`.
-TEST(promises_test, AFloodInOneQueueHoldsUpNoOther) {
+// `./bench limits` measures the time.
+TEST(promises_test, AFloodInOneQueueDelaysNoOther) {
   const temporary_folder folder;
   server_program server(folder);
   push_lines(port_of(server), flood_jobs,
@@ -73,9 +73,9 @@ TEST(promises_test, AFloodInOneQueueHoldsUpNoOther) {
       w.request("POST", "/v1/leases", R"({"queues":["flood","quiet"]})");
       const auto got = leased_in(w.receive());
       ASSERT_EQ(got.size(), 1U) << "there are jobs in both queues";
-      is_quiet = got[0].it->spec.queue == "quiet";
+      is_quiet = got[0].job->spec.queue == "quiet";
       if (is_quiet) {
-        EXPECT_EQ(got[0].it->spec.args.data, std::to_string(i));
+        EXPECT_EQ(got[0].job->spec.args.data, std::to_string(i));
       } else {
         ASSERT_LE(++before_quiet, flood_leases_max) << "quiet job " << i << " still waits";
       }
@@ -95,8 +95,8 @@ std::string job_of_customer(std::uint64_t number) {
   return R"({"kind":"promised","key":"customer-)" + std::to_string(number) + "\"}";
 }
 
-// What the server computes to have somebody take and end the jobs of one key, one after the other,
-// before those of all the other keys.
+// Returns the server's CPU time for leasing and acking the jobs of one key, one by one, before the
+// jobs of all other keys.
 microseconds cost_of_one_key(server_program& server) {
   wire w(port_of(server));
   std::string body;
@@ -112,15 +112,15 @@ microseconds cost_of_one_key(server_program& server) {
     const auto got = leased_in(w.receive());
     EXPECT_EQ(got.size(), 1U);
     if (got.empty()) break;
-    EXPECT_EQ(got[0].it->spec.key, "the one");
-    EXPECT_EQ(got[0].it->spec.args.data, std::to_string(i)) << "in order of arrival";
+    EXPECT_EQ(got[0].job->spec.key, "the one");
+    EXPECT_EQ(got[0].job->spec.args.data, std::to_string(i)) << "in order of arrival";
     ack(w, got[0]);
     if (::testing::Test::HasFailure()) break;
   }
   return std::chrono::duration_cast<microseconds>(cpu_time(server.itself()) - before);
 }
 
-// The least of three: whatever else runs on the machine can only add to it.
+// Returns the least of three, since other load of the machine only increases it.
 microseconds best_cost_of_one_key(server_program& server) {
   auto best = microseconds::max();
   for (int i = 0; i < 3; ++i) best = std::min(best, cost_of_one_key(server));

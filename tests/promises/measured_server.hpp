@@ -1,7 +1,6 @@
 #pragma once
 
-// The real program as the promises are measured on it: spoken to over plain sockets, and looked at
-// through the kernel.
+// Functions that measure the real program: requests over plain sockets, and counters of the kernel.
 
 #include <gtest/gtest.h>
 #include <time.h>
@@ -32,7 +31,7 @@ inline std::uint16_t port_of(const jobs::cli::testing::server_program& server) {
   return port;
 }
 
-// A number that the kernel counts for a process: the line `name` of /proc/PID/`file`.
+// Returns a counter of the kernel for a process: the line `name` of /proc/PID/`file`.
 inline std::uint64_t counted_by_kernel(const jobs::cli::testing::program& of,
                                        const std::string& file, const std::string& name) {
   std::ifstream lines("/proc/" + std::to_string(of.pid()) + "/" + file);
@@ -44,18 +43,18 @@ inline std::uint64_t counted_by_kernel(const jobs::cli::testing::program& of,
   return ~std::uint64_t{0};
 }
 
-// The most that it has ever had in memory.
+// Returns the peak resident memory.
 inline std::uint64_t peak_memory_kb(const jobs::cli::testing::program& of) {
   return counted_by_kernel(of, "status", "VmHWM:");
 }
 
-// The bytes that its system calls read, from a disk or a cache.
+// Returns the bytes that its system calls read, from a disk or a cache.
 inline std::uint64_t bytes_read(const jobs::cli::testing::program& of) {
   return counted_by_kernel(of, "io", "rchar:");
 }
 
-// Of all its threads, those that have ended too; exact, where /proc/<pid>/stat counts ticks as long
-// as the whole allowance.
+// Returns the CPU time of all its threads, including ended ones. Exact: the ticks of
+// /proc/<pid>/stat are as long as the whole allowance.
 inline std::chrono::nanoseconds cpu_time(const jobs::cli::testing::program& of) {
   clockid_t clock{};
   EXPECT_EQ(::clock_getcpuclockid(of.pid(), &clock), 0);
@@ -89,7 +88,7 @@ inline void push_lines(std::uint16_t port, std::uint64_t count,
   }
 }
 
-// Both those that wait in the queue and those that somebody works on.
+// Returns the number of ready and running jobs.
 inline std::uint64_t unfinished_jobs(wire& w, const std::string& queue) {
   w.request("GET", "/v1/queues/" + queue);
   const auto info = jobs::json::read<jobs::queue_info>(w.receive().body);
@@ -97,7 +96,7 @@ inline std::uint64_t unfinished_jobs(wire& w, const std::string& queue) {
   return info ? info->counts.ready + info->counts.running : 0;
 }
 
-// The jobs of the answer to a lease; none: there were none in time.
+// Returns the jobs of a lease reply; empty if none came in time.
 inline std::vector<jobs::leased_job> leased_in(const jobs::testing::reply& answered) {
   if (answered.status == 204) return {};
   EXPECT_EQ(answered.status, 200) << answered.body;
@@ -107,7 +106,7 @@ inline std::vector<jobs::leased_job> leased_in(const jobs::testing::reply& answe
 }
 
 inline void ack(wire& w, const jobs::leased_job& done) {
-  w.request("POST", "/v1/jobs/" + std::to_string(done.it->id) + "/ack",
+  w.request("POST", "/v1/jobs/" + std::to_string(done.job->id) + "/ack",
             "{\"lease\":" + std::to_string(done.key) + "}");
   const auto answered = w.receive();
   EXPECT_EQ(answered.status, 204) << answered.body;

@@ -1,5 +1,5 @@
-// What the server promises in figures, of the real program over real sockets: how much memory a
-// backlog takes, how soon a killed server hands out the first job, what waiting workers cost.
+// The promised figures of the server, for the real program over real sockets: the memory of a
+// backlog, the delay of a killed server's first lease, and the CPU time of waiting workers.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -112,7 +112,7 @@ TEST(promises_test, AMillionWaitingJobsTakeLittleMemoryAndDelayNoRestart) {
     std::printf("[          ] %lu jobs pushed in %.1f s, %.1f MB on disk, peak memory %.1f MB\n",
                 static_cast<unsigned long>(backlog), took, static_cast<double>(stored) / 1e6,
                 static_cast<double>(peak) / 1000);
-    EXPECT_GT(stored, backlog * args_bytes) << "the jobs are somewhere else";
+    EXPECT_GT(stored, backlog * args_bytes) << "the jobs are not in this store";
     EXPECT_LT(peak, memory_max_kb);
     server.itself().signal(SIGKILL);
     EXPECT_EQ(server.itself().wait().code, 128 + SIGKILL);
@@ -143,15 +143,15 @@ TEST(promises_test, WaitingWorkersCostAnIdleServerNothing) {
                               "every worker to wait");
 
   const auto before = cpu_time(server.itself());
-  event nobody_sets;
-  (void)nobody_sets.wait_within({deadline::after(idle_for), {}});
+  event never_set;
+  (void)never_set.wait(idle_for);
   const auto used = cpu_time(server.itself()) - before;
   std::printf("[          ] CPU in 10 s with 8 waiting workers: %.3f ms\n",
               std::chrono::duration<double, std::milli>(used).count());
   EXPECT_LT(used, idle_cpu_max);
 
   EXPECT_EQ(waiting_leases(asking), own_leases + workers.size())
-      << "they did not wait all the time";
+      << "a worker did not wait for the whole time";
   for (std::size_t i = 0; i < workers.size(); ++i) {
     asking.request("POST", "/v1/jobs", R"({"kind":"promised"})");
     EXPECT_EQ(asking.receive().status, 201);

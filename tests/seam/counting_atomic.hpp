@@ -1,7 +1,7 @@
 #pragma once
 
-// An atomic that counts how often it is used, in the place of std::atomic: shows that every atomic
-// of the library goes through the seam, and that the seam is wide enough.
+// An atomic that counts its accesses, in place of std::atomic: shows that every atomic of the
+// library goes through the seam, and that the seam has all operations that the library uses.
 
 #include <atomic>
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace sluice {
 inline void atomic_fence(std::memory_order order) noexcept { std::atomic_thread_fence(order); }
 
 template <class A>
-auto glance(const A& at) noexcept {
+auto load_untracked(const A& at) noexcept {
   return at.load(std::memory_order_relaxed);
 }
 
@@ -28,19 +28,19 @@ class atomic {
   T load(std::memory_order order = std::memory_order_seq_cst) const noexcept {
     return counted(value_).load(order);
   }
-  void store(T to, std::memory_order order = std::memory_order_seq_cst) noexcept {
-    counted(value_).store(to, order);
+  void store(T value, std::memory_order order = std::memory_order_seq_cst) noexcept {
+    counted(value_).store(value, order);
   }
-  T exchange(T to, std::memory_order order = std::memory_order_seq_cst) noexcept {
-    return counted(value_).exchange(to, order);
+  T exchange(T value, std::memory_order order = std::memory_order_seq_cst) noexcept {
+    return counted(value_).exchange(value, order);
   }
-  bool compare_exchange_strong(T& from, T to, std::memory_order good,
+  bool compare_exchange_strong(T& expected, T desired, std::memory_order good,
                                std::memory_order bad) noexcept {
-    return counted(value_).compare_exchange_strong(from, to, good, bad);
+    return counted(value_).compare_exchange_strong(expected, desired, good, bad);
   }
-  bool compare_exchange_weak(T& from, T to, std::memory_order good,
+  bool compare_exchange_weak(T& expected, T desired, std::memory_order good,
                              std::memory_order bad) noexcept {
-    return counted(value_).compare_exchange_weak(from, to, good, bad);
+    return counted(value_).compare_exchange_weak(expected, desired, good, bad);
   }
   T fetch_add(T by, std::memory_order order = std::memory_order_seq_cst) noexcept {
     return counted(value_).fetch_add(by, order);

@@ -27,7 +27,7 @@
 namespace sluice::seam_atomic_test {
 namespace {
 
-// How often the seam's atomic was used meanwhile.
+// Returns the number of accesses to the seam's atomic while `run` runs.
 template <class F>
 std::uint64_t accesses_of(F&& run) {
   const auto before = seam_accesses.load();
@@ -35,7 +35,7 @@ std::uint64_t accesses_of(F&& run) {
   return seam_accesses.load() - before;
 }
 
-TEST(SeamAtomic, StandsBehindEveryPrimitive) {
+TEST(SeamAtomic, IsUsedByEveryPrimitive) {
   mutex m;
   EXPECT_GE(accesses_of([&] { const std::lock_guard hold(m); }), 2U);
   fair_mutex fair;
@@ -62,7 +62,7 @@ TEST(SeamAtomic, StandsBehindEveryPrimitive) {
   EXPECT_GE(accesses_of([&] { (void)*published.load(); }), 2U);
 }
 
-TEST(SeamAtomic, StandsBehindEveryQueueAndChannel) {
+TEST(SeamAtomic, IsUsedByEveryQueueAndChannel) {
   const auto pass_one = [](auto& q, auto item) {
     return accesses_of([&] {
       EXPECT_TRUE(q.push(item));
@@ -85,7 +85,7 @@ TEST(SeamAtomic, StandsBehindEveryQueueAndChannel) {
             4U);
 }
 
-TEST(SeamAtomic, CarriesThreadsThatWaitForEachOther) {
+TEST(SeamAtomic, WorksWithThreadsThatWaitForEachOther) {
   constexpr int items = 5'000;
   bounded_queue<int> q(4);
   long sum = 0;

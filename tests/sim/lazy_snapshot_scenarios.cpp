@@ -1,4 +1,4 @@
-// lazy and snapshot: one value that many look at.
+// lazy and snapshot: one value with many readers.
 
 #include <chrono>
 #include <memory>
@@ -6,7 +6,7 @@
 #include <stop_token>
 #include <thread>
 
-#include "sluice/base/shared.hpp"
+#include "sluice/base/race_checked.hpp"
 #include "sluice/sim/testing/scenario.hpp"
 #include "sluice/sync/lazy.hpp"
 #include "sluice/sync/snapshot.hpp"
@@ -21,7 +21,7 @@ using testing::detached;
 // ---- lazy
 
 void it_is_built_once() {
-  shared<int> built{0};
+  race_checked<int> built{0};
   lazy<int> value([&] {
     built.write(built.read() + 1);
     return 7;
@@ -32,14 +32,14 @@ void it_is_built_once() {
   check(built.read() == 1, "to be built once");
 }
 
-void a_look_builds_nothing() {
+void try_get_builds_nothing() {
   lazy<int> value([] { return 7; });
   std::jthread other([&] { check(value.get() == 7, "the whole value"); });
-  if (auto there = value.try_get()) check(*there == 7, "the whole value");
+  if (auto built = value.try_get()) check(*built == 7, "the whole value");
 }
 
-void the_next_in_line_tries_again() {
-  shared<int> tries{0};
+void the_next_waiter_builds_after_a_failure() {
+  race_checked<int> tries{0};
   int failed = 0;
   lazy<int> value([&] {
     tries.write(tries.read() + 1);
@@ -57,12 +57,12 @@ void the_next_in_line_tries_again() {
   std::jthread other([&] { ask(failed_there); });
   ask(failed);
   other.join();
-  check(failed + failed_there == 1, "the exception to go to the one that ran into it");
-  check(tries.read() == 2 && value.is_built(), "the other one to have built it");
+  check(failed + failed_there == 1, "the exception to reach only the failed builder");
+  check(tries.read() == 2 && value.is_built(), "the other thread to have built it");
 }
 
-void one_at_a_time_tries_again() {
-  shared<int> tries{0};
+void one_waiter_at_a_time_builds_after_a_failure() {
+  race_checked<int> tries{0};
   lazy<int> value([&] {
     tries.write(tries.read() + 1);
     if (tries.read() == 1) throw std::runtime_error("not now");
@@ -79,18 +79,18 @@ void one_at_a_time_tries_again() {
     std::jthread b(ask);
     ask();
   }
-  check(tries.read() == 2 && value.is_built(), "one of the others to have built it");
+  check(tries.read() == 2 && value.is_built(), "another thread to have built it");
 }
 
 void a_wait_for_the_builder_ends_in_time() {
   int built = 0;
   lazy<int> value([&] { return ++built; });
   std::jthread other([&] {
-    if (auto there = value.try_get_for(1ms)) check(*there == 1, "the whole value");
+    if (auto found = value.get(1ms)) check(*found == 1, "the whole value");
   });
   check(value.get() == 1, "the whole value");
   other.join();
-  check(built == 1 && value.waiting() == 0, "to be built once, with nobody waiting");
+  check(built == 1 && value.waiting() == 0, "one build and no waiters");
 }
 
 void a_wait_for_the_builder_ends_by_a_stop() {
@@ -100,17 +100,17 @@ void a_wait_for_the_builder_ends_by_a_stop() {
     return 7;
   });
   std::jthread other([&] {
-    if (auto there = value.get(stop.get_token())) check(*there == 7, "the whole value");
+    if (auto built = value.get(stop.get_token())) check(*built == 7, "the whole value");
   });
   check(value.get() == 7, "the whole value");
 }
 
-void whoever_sees_the_value_last_may_destroy_the_lazy() {
+void the_last_reader_may_destroy_the_lazy() {
   auto value = std::make_unique<lazy<int>>([] { return 7; });
   atomic<int> users{2};
   const auto use = [&] {
     check(value->get() == 7, "the whole value");
-    // acq_rel: what each did with it comes before its end.
+    // acq_rel: the accesses of both happen before the destruction.
     if (users.fetch_sub(1, acq_rel) == 1) value.reset();
   };
   std::jthread other(use);
@@ -119,20 +119,20 @@ void whoever_sees_the_value_last_may_destroy_the_lazy() {
 
 void a_coroutine_waits_for_the_builder() {
   lazy<int> value([] { return 7; });
-  bool over = false;
+  bool finished = false;
   const auto coroutine = [&]() -> detached {
-    auto there = co_await value.async_get();
-    check(there.has_value() && *there == 7, "the whole value");
-    over = true;
+    auto built = co_await value.async_get();
+    check(built.has_value() && *built == 7, "the whole value");
+    finished = true;
   };
   std::jthread other([&] { coroutine(); });
   check(value.get() == 7, "the whole value");
   other.join();
-  check(over, "the coroutine to have it");
+  check(finished, "the coroutine to have the value");
 }
 
-void three_ask_for_one_value() {
-  shared<int> built{0};
+void three_readers_of_one_value() {
+  race_checked<int> built{0};
   lazy<int> value([&] {
     built.write(built.read() + 1);
     return 7;
@@ -163,11 +163,11 @@ void a_reader_sees_a_whole_version() {
 void versions_do_not_go_backwards() {
   snapshot<int> value(1);
   std::jthread writer([&] { value.publish(2); });
-  auto mine = value.load();
-  const int first = *mine;
+  auto view = value.load();
+  const int first = *view;
   const auto number = value.version();
-  value.refresh(mine);
-  check(*mine >= first && mine.version() >= number, "never an older one");
+  value.refresh(view);
+  check(*view >= first && view.version() >= number, "no older version");
 }
 
 void no_update_is_lost() {
@@ -192,9 +192,9 @@ void a_view_outlives_its_snapshot() {
 void the_last_view_frees_the_version() {
   snapshot<std::unique_ptr<int>> value(std::make_unique<int>(1));
   std::jthread reader([&] {
-    const auto mine = value.load();
-    const auto copy = mine;
-    check(**copy > 0, "a version that is there");
+    const auto view = value.load();
+    const auto copy = view;
+    check(**copy > 0, "a live version");
   });
   value.publish(std::make_unique<int>(2));
   const auto now = value.load();
@@ -204,11 +204,11 @@ void the_last_view_frees_the_version() {
 void two_readers_and_two_versions() {
   snapshot<pair_of> value(pair_of{1, 1});
   const auto look = [&] {
-    auto mine = value.load();
-    check(mine->one == mine->two, "one version");
-    const int first = mine->one;
-    value.refresh(mine);
-    check(mine->one == mine->two && mine->one >= first, "one version, not an older one");
+    auto view = value.load();
+    check(view->one == view->two, "one version");
+    const int first = view->one;
+    value.refresh(view);
+    check(view->one == view->two && view->one >= first, "one version, not an older one");
   };
   std::jthread a(look);
   std::jthread b(look);
@@ -219,7 +219,7 @@ void two_readers_and_two_versions() {
   });
 }
 
-// Few loads move the count out of the word, so that the schedule is short.
+// The count leaves the word after few loads, so that the schedule is short.
 void counts_move_out_of_a_full_word() {
   using sluice::detail::version_base;
   version_base first(1);
@@ -227,8 +227,8 @@ void counts_move_out_of_a_full_word() {
   sluice::detail::version_word<2> word(&first);
   std::int64_t left = 0;
   std::int64_t held_first[2] = {0, 0};
-  const auto hold = [&](std::int64_t& mine) {
-    for (int i = 0; i < 2; ++i) mine += word.hold() == &first ? 1 : 0;
+  const auto hold = [&](std::int64_t& held) {
+    for (int i = 0; i < 2; ++i) held += word.hold() == &first ? 1 : 0;
   };
   std::jthread other([&] { hold(held_first[1]); });
   hold(held_first[0]);
@@ -241,22 +241,22 @@ void counts_move_out_of_a_full_word() {
 [[maybe_unused]] const bool added = [] {
   const auto random = [](const std::string& name, void (*body)(),
                          std::uint64_t schedules = 10'000) {
-    add({.name = name, .how = {.schedules = schedules}, .body = body});
+    add({.name = name, .options = {.schedules = schedules}, .body = body});
   };
   const auto every = [&](const std::string& name, void (*body)()) {
     random(name, body, 4'000);
-    add({.name = name + ", every schedule", .how = exhaustively(), .body = body});
+    add({.name = name + ", every schedule", .options = exhaustively(), .body = body});
   };
   every("lazy: it is built once", &it_is_built_once);
-  every("lazy: a look builds nothing", &a_look_builds_nothing);
-  every("lazy: the next in line tries again", &the_next_in_line_tries_again);
+  every("lazy: try_get builds nothing", &try_get_builds_nothing);
+  every("lazy: the next waiter builds after a failure", &the_next_waiter_builds_after_a_failure);
   every("lazy: a wait for the builder ends in time", &a_wait_for_the_builder_ends_in_time);
   every("lazy: a wait for the builder ends by a stop", &a_wait_for_the_builder_ends_by_a_stop);
-  every("lazy: whoever sees the value last may destroy it",
-        &whoever_sees_the_value_last_may_destroy_the_lazy);
+  every("lazy: the last reader may destroy it", &the_last_reader_may_destroy_the_lazy);
   every("lazy: a coroutine waits for the builder", &a_coroutine_waits_for_the_builder);
-  random("lazy: three ask for one value", &three_ask_for_one_value);
-  random("lazy: one at a time tries again", &one_at_a_time_tries_again);
+  random("lazy: three readers of one value", &three_readers_of_one_value);
+  random("lazy: one waiter at a time builds after a failure",
+         &one_waiter_at_a_time_builds_after_a_failure);
   every("snapshot: a reader sees a whole version", &a_reader_sees_a_whole_version);
   every("snapshot: versions do not go backwards", &versions_do_not_go_backwards);
   every("snapshot: no update is lost", &no_update_is_lost);

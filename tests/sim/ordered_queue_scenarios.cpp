@@ -1,4 +1,4 @@
-// priority_queue and delay_queue: another order than that of arrival.
+// priority_queue and delay_queue: an order other than arrival.
 
 #include <chrono>
 #include <memory>
@@ -27,11 +27,11 @@ using in_time = delay_queue<parcel>;
 
 // ---- priority_queue
 
-void the_most_urgent_comes_first() {
+void the_most_urgent_item_is_popped_first() {
   urgent_first q(3);
-  check(q.push(parcel(1)) == status::ok && q.push(parcel(2)) == status::ok, "room for both");
+  check(q.push(parcel(1)) == status::ok && q.push(parcel(2)) == status::ok, "capacity for both");
   std::jthread maker([&] {
-    check(q.push(parcel(3)) == status::ok, "room for one more");
+    check(q.push(parcel(3)) == status::ok, "capacity for one more");
     q.close();
   });
   int last_but_3 = 3;
@@ -39,15 +39,17 @@ void the_most_urgent_comes_first() {
   while (auto item = q.pop()) {
     sum += item->number();
     if (item->number() == 3) continue;
-    check(item->number() < last_but_3, "the more urgent first");
+    check(item->number() < last_but_3, "the more urgent item first");
     last_but_3 = item->number();
   }
   check(sum == 6, "every item once");
 }
 
-void two_make_and_one_takes() {
+void two_producers_and_one_consumer() {
   urgent_first q(1);
-  const auto make = [&](int number) { check(q.push(parcel(number)) == status::ok, "to be taken"); };
+  const auto make = [&](int number) {
+    check(q.push(parcel(number)) == status::ok, "to be accepted");
+  };
   std::jthread a(make, 1);
   std::jthread b(make, 2);
   check(q.pop()->number() + q.pop()->number() == 3, "both items");
@@ -66,105 +68,108 @@ void the_least_urgent_is_dropped() {
   if (auto item = q.try_pop()) taken += item->number();
   maker.join();
   if (auto item = q.try_pop()) taken += item->number();
-  check(taken + dropped == 3 && dropped < 2, "every item once, and never the urgent one dropped");
+  check(taken + dropped == 3 && dropped < 2, "every item once, and the urgent one not dropped");
 }
 
 void a_wait_for_an_urgent_item_ends_in_time() {
   urgent_first q(1);
-  std::jthread maker([&] { check(q.try_push(parcel(1)) == status::ok, "room for one"); });
-  const auto item = q.try_pop_for(1ms);
+  std::jthread maker([&] { check(q.try_push(parcel(1)) == status::ok, "capacity for one item"); });
+  const auto item = q.pop(1ms);
   maker.join();
-  check(item.has_value() || q.try_pop().has_value(), "taken, or still inside");
+  check(item.has_value() || q.try_pop().has_value(), "popped, or still inside");
 }
 
 // ---- delay_queue
 
-void nothing_comes_before_its_time() {
+void no_item_is_popped_before_it_is_due() {
   in_time q(2);
   const auto start = seam::now();
   std::jthread maker([&] {
-    check(q.push({parcel(2), start + 2ms}) == status::ok, "room for the first");
-    check(q.push({parcel(1), start + 1ms}) == status::ok, "room for the second");
+    check(q.push({parcel(2), start + 2ms}) == status::ok, "capacity for the first");
+    check(q.push({parcel(1), start + 1ms}) == status::ok, "capacity for the second");
   });
   int sum = 0;
   for (int i = 0; i < 2; ++i) {
     const auto item = q.pop();
-    check(seam::now() >= item->at, "not before its time");
+    check(seam::now() >= item->at, "not before it is due");
     sum += item->item.number();
   }
   check(sum == 3, "both items");
 }
 
-void an_earlier_one_wakes_who_waits_for_a_later_one() {
+void an_earlier_item_wakes_the_waiter_for_a_later_one() {
   in_time q(2);
   const auto start = seam::now();
-  check(q.push({parcel(2), start + 1h}) == status::ok, "room for the first");
-  std::jthread maker([&] { check(q.push({parcel(1), start}) == status::ok, "room for one more"); });
+  check(q.push({parcel(2), start + 1h}) == status::ok, "capacity for the first");
+  std::jthread maker([&] {
+    check(q.push({parcel(1), start}) == status::ok, "capacity for one more");
+  });
   check(q.pop()->item.number() >= 1, "an item");
 }
 
-void close_leaves_what_is_not_due() {
+void close_keeps_items_that_are_not_due() {
   in_time q(1);
   const auto start = seam::now();
   std::jthread maker([&] {
-    check(q.push({parcel(1), start + 1ms}) == status::ok, "room for it");
+    check(q.push({parcel(1), start + 1ms}) == status::ok, "capacity for it");
     q.close();
   });
   const auto item = q.pop();
-  check(item.has_value() && seam::now() >= item->at, "the item, at its time");
-  check(q.pop().status() == status::closed, "then to hear that it is closed");
+  check(item.has_value() && seam::now() >= item->at, "the item when it is due");
+  check(q.pop().status() == status::closed, "then status closed");
 }
 
-void a_wait_gives_up_before_the_item_is_due() {
+void a_wait_times_out_before_the_item_is_due() {
   in_time q(1);
   const auto start = seam::now();
-  check(q.push({parcel(1), start + 2ms}) == status::ok, "room for it");
+  check(q.push({parcel(1), start + 2ms}) == status::ok, "capacity for it");
   int taken = 0;
   std::jthread other([&] {
-    auto item = q.try_pop_for(1ms);
+    auto item = q.pop(1ms);
     if (!item) return;
-    check(seam::now() >= item->at, "not before its time");
+    check(seam::now() >= item->at, "not before it is due");
     taken = 1;
   });
-  const auto item = q.try_pop_for(4ms);
+  const auto item = q.pop(4ms);
   other.join();
-  check(taken + (item ? 1 : 0) + static_cast<int>(q.size()) == 1, "taken once, or still inside");
+  check(taken + (item ? 1 : 0) + static_cast<int>(q.size()) == 1, "popped once, or still inside");
 }
 
-void a_coroutine_gets_it_from_the_clock() {
+void the_clock_resumes_a_coroutine_with_the_item() {
   auto q = std::make_unique<in_time>(1);
-  check(q->push({parcel(1), seam::now() + 1ms}) == status::ok, "room for it");
-  event over;
+  check(q->push({parcel(1), seam::now() + 1ms}) == status::ok, "capacity for it");
+  event finished;
   const auto coroutine = [&]() -> detached {
     auto item = co_await q->async_pop();
-    check(item.has_value() && seam::now() >= item->at, "the item, at its time");
+    check(item.has_value() && seam::now() >= item->at, "the item when it is due");
     q.reset();  // on the clock's thread, by its own timer
-    over.set();
+    finished.set();
   };
   coroutine();
-  over.wait();
+  finished.wait();
 }
 
 [[maybe_unused]] const bool added = [] {
   const auto random = [](const std::string& name, void (*body)(), std::uint64_t schedules = 8'000) {
-    add({.name = name, .how = {.schedules = schedules}, .body = body});
+    add({.name = name, .options = {.schedules = schedules}, .body = body});
   };
   const auto every = [&](const std::string& name, void (*body)()) {
     random(name, body, 4'000);
-    add({.name = name + ", every schedule", .how = exhaustively(), .body = body});
+    add({.name = name + ", every schedule", .options = exhaustively(), .body = body});
   };
-  every("priority_queue: the most urgent comes first", &the_most_urgent_comes_first);
-  random("priority_queue: two make and one takes", &two_make_and_one_takes);
+  every("priority_queue: the most urgent item is popped first",
+        &the_most_urgent_item_is_popped_first);
+  random("priority_queue: two producers and one consumer", &two_producers_and_one_consumer);
   every("priority_queue: the least urgent is dropped", &the_least_urgent_is_dropped);
   every("priority_queue: a wait ends in time", &a_wait_for_an_urgent_item_ends_in_time);
-  random("delay_queue: nothing comes before its time", &nothing_comes_before_its_time);
-  random("delay_queue: an earlier one wakes who waits for a later one",
-         &an_earlier_one_wakes_who_waits_for_a_later_one);
-  random("delay_queue: close leaves what is not due", &close_leaves_what_is_not_due);
-  random("delay_queue: a wait gives up before the item is due",
-         &a_wait_gives_up_before_the_item_is_due);
-  random("delay_queue: a coroutine gets it from the clock, and destroys it",
-         &a_coroutine_gets_it_from_the_clock);
+  random("delay_queue: no item is popped before it is due", &no_item_is_popped_before_it_is_due);
+  random("delay_queue: an earlier item wakes the waiter for a later one",
+         &an_earlier_item_wakes_the_waiter_for_a_later_one);
+  random("delay_queue: close keeps items that are not due", &close_keeps_items_that_are_not_due);
+  random("delay_queue: a wait times out before the item is due",
+         &a_wait_times_out_before_the_item_is_due);
+  random("delay_queue: the clock resumes a coroutine with the item, and destroys it",
+         &the_clock_resumes_a_coroutine_with_the_item);
   return true;
 }();
 

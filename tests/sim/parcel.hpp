@@ -1,11 +1,11 @@
 #pragma once
 
-// An item that tells the simulator of every move: so a hand-over that is not ordered, wherever the
-// item lies in between, is found as a race.
+// An item that reports every move to the simulator: an unsynchronized transfer is found as a race,
+// wherever the item is stored in between.
 
 #include <utility>
 
-#include "sluice/base/shared.hpp"
+#include "sluice/base/race_checked.hpp"
 
 namespace sluice::sim {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the scenarios of executors post: work that counts its runs, and work that sets an event.
+// Work for the scenarios of executors: work that counts its runs, and work that sets an event.
 
 #include "sluice/base/atomic.hpp"
 #include "sluice/base/work.hpp"

@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "sluice/base/shared.hpp"
+#include "sluice/base/race_checked.hpp"
 #include "sluice/executor/thread_pool.hpp"
 #include "sluice/executor/work_stealing_pool.hpp"
 #include "sluice/future/sync_wait.hpp"
@@ -22,29 +22,29 @@ thread_pool::options small(std::size_t threads) {
   return {.core = threads, .capacity = 4, .time_every = 0};
 }
 
-void when_join_returns_every_child_has_ended_and_is_seen() {
-  shared<int> first{0};
-  shared<int> second{0};
+void join_sees_the_effects_of_all_children() {
+  race_checked<int> first{0};
+  race_checked<int> second{0};
   thread_pool pool(small(2));
   const auto owned = std::make_unique<scope>(pool);
   auto& s = *owned;
   s.start([&] { first.write(1); });
   s.start([&] {
-    s.start([&] { second.write(2); });  // a sibling, while the scope may be joined already
+    s.start([&] { second.write(2); });  // a sibling, possibly during the join
   });
   s.join();
   check(first.read() == 1 && second.read() == 2, "every effect of the children");
-  check(s.children() == 0, "none to be left");
+  check(s.children() == 0, "none left");
 }
 
-task<> until_stopped(event& never, shared<int>& stopped) {
-  const status how = co_await never.async_wait();
-  if (how == status::stopped) stopped.change() += 1;
+task<> until_stopped(event& never, race_checked<int>& stopped) {
+  const status outcome = co_await never.async_wait();
+  if (outcome == status::stopped) stopped.change() += 1;
 }
 
 void the_first_failure_stops_the_rest_and_is_thrown() {
   event never;
-  shared<int> stopped{0};
+  race_checked<int> stopped{0};
   thread_pool pool(small(2));
   bool thrown = false;
   try {
@@ -55,12 +55,12 @@ void the_first_failure_stops_the_rest_and_is_thrown() {
   } catch (const std::runtime_error&) {
     thrown = true;
   }
-  check(thrown && stopped.read() <= 1, "the failure, when all have ended");
+  check(thrown && stopped.read() <= 1, "the failure, after all children have ended");
 }
 
-void a_cancel_from_outside_ends_them_all() {
+void a_cancel_from_outside_ends_all_children() {
   event never;
-  shared<int> stopped{0};
+  race_checked<int> stopped{0};
   thread_pool pool(small(1));
   const auto owned = std::make_unique<scope>(pool);
   auto& s = *owned;
@@ -68,21 +68,21 @@ void a_cancel_from_outside_ends_them_all() {
   std::jthread other([&] { s.cancel(); });
   s.join();
   other.join();
-  check(stopped.read() <= 1, "one that began to be stopped in its wait");
+  check(stopped.read() <= 1, "a child that began to be stopped in its wait");
 }
 
-void a_join_within_an_hour_asks_them_to_stop() {
+void a_join_with_a_time_limit_requests_a_stop() {
   event never;
-  shared<int> stopped{0};
+  race_checked<int> stopped{0};
   thread_pool pool(small(1));
   const auto began = seam::now();
   scope s(pool);
   s.start(until_stopped(never, stopped));
-  check(s.join_within(deadline::after(1h)) == status::timed_out, "that it timed out");
-  check(stopped.read() == 1 && seam::now() - began >= 1h, "it to be stopped after an hour");
+  check(s.join(deadline::after(1h)) == status::timed_out, "a time-out");
+  check(stopped.read() == 1 && seam::now() - began >= 1h, "a stop after an hour");
 }
 
-void at_most_so_many_at_a_time() {
+void at_most_the_configured_number_at_a_time() {
   atomic<int> inside{0};
   atomic<int> runs{0};
   thread_pool pool(small(2));
@@ -96,19 +96,19 @@ void at_most_so_many_at_a_time() {
   s.start(child);
   s.start(child);
   s.join();
-  check(runs.load() == 3, "each of them to have run");
+  check(runs.load() == 3, "every child to have run");
 }
 
 task<int> answers(event& go) {
-  const status how = co_await go.async_wait();
-  co_return how ? 5 : 0;
+  const status outcome = co_await go.async_wait();
+  co_return outcome ? 5 : 0;
 }
 
-void a_body_in_a_task_goes_on_when_all_have_ended() {
+void a_body_in_a_task_resumes_when_all_children_have_ended() {
   event go;
-  shared<int> seen{0};
+  race_checked<int> seen{0};
   thread_pool pool(small(2));
-  const auto body = [](executor& on, event& e, shared<int>& into) -> task<int> {
+  const auto body = [](executor& on, event& e, race_checked<int>& into) -> task<int> {
     const auto in_scope = [&](scope& s) -> task<int> {
       auto answer = s.spawn(answers(e));
       s.start([&] { into.write(1); });
@@ -119,10 +119,10 @@ void a_body_in_a_task_goes_on_when_all_have_ended() {
     const int got = co_await std::move(whole);
     co_return got + into.read();
   };
-  check(spawn(pool, body(pool, go, seen)).get() == 6, "the answer, and what the child did");
+  check(spawn(pool, body(pool, go, seen)).get() == 6, "the result, with the effect of the child");
 }
 
-void one_whose_executor_closes_fails_and_leaves_none_behind() {
+void a_scope_whose_executor_closes_fails_and_leaks_no_child() {
   atomic<int> runs{0};
   thread_pool pool(small(1));
   std::jthread closes([&] { pool.close(); });
@@ -133,28 +133,28 @@ void one_whose_executor_closes_fails_and_leaves_none_behind() {
     s.join();
   } catch (const future_error& e) {
     refused = e.why() == future_error::rejected;
-    check(refused, "that it was refused");
+    check(refused, "a rejection");
   }
-  check(runs.load() == (refused ? 0 : 1), "one that was refused not to have run");
+  check(runs.load() == (refused ? 0 : 1), "a rejected child not to have run");
 }
 
-void who_awaits_room_for_a_child_gets_it() {
-  shared<int> runs{0};
+void an_awaited_capacity_for_a_child_is_granted() {
+  race_checked<int> runs{0};
   event go;
   thread_pool pool(small(1));
-  const auto body = [](executor& on, event& e, shared<int>& into) -> task<> {
+  const auto body = [](executor& on, event& e, race_checked<int>& into) -> task<> {
     const auto in_scope = [&](scope& s) -> task<> {
       s.start(until_stopped(e, into));
       auto second = s.async_start(until_stopped(e, into));
-      const status how = co_await std::move(second);
-      check(how == status::ok, "room, when the first has ended");
+      const status outcome = co_await std::move(second);
+      check(outcome == status::ok, "capacity after the first child has ended");
     };
     auto whole = with_scope(on, in_scope, scope_options(1));
     co_await std::move(whole);
   };
   std::jthread other([&] { go.set(); });
   spawn(pool, body(pool, go, runs)).get();
-  check(runs.read() == 0, "nobody to be stopped");
+  check(runs.read() == 0, "no stopped child");
 }
 
 void a_child_that_is_cancelled_alone_leaves_the_others() {
@@ -170,16 +170,16 @@ void a_child_that_is_cancelled_alone_leaves_the_others() {
     try {
       sum += first.get();
     } catch (const future_error& e) {
-      check(e.why() == future_error::cancelled, "it not to have begun");
+      check(e.why() == future_error::cancelled, "a cancellation before it began");
     }
     return sum;
   });
-  check(got == 5, "the other to have answered");
+  check(got == 5, "the result of the other child");
 }
 
 void a_stop_token_of_the_options_reaches_the_children() {
   event never;
-  shared<int> stopped{0};
+  race_checked<int> stopped{0};
   std::stop_source asks;
   thread_pool pool(small(1));
   scope s(pool, scope_options(asks.get_token()));
@@ -189,38 +189,38 @@ void a_stop_token_of_the_options_reaches_the_children() {
 }
 
 [[maybe_unused]] const bool added =
-    add({.name = "scope: when join returns, every child has ended and is seen",
-         .how = {.schedules = 3'500},
-         .body = &when_join_returns_every_child_has_ended_and_is_seen}) &&
+    add({.name = "scope: join sees the effects of all children",
+         .options = {.schedules = 3'500},
+         .body = &join_sees_the_effects_of_all_children}) &&
     add({.name = "scope: the first failure stops the rest and is thrown",
-         .how = {.schedules = 3'000},
+         .options = {.schedules = 3'000},
          .body = &the_first_failure_stops_the_rest_and_is_thrown}) &&
-    add({.name = "scope: a cancel from outside ends them all, every schedule",
-         .how = exhaustively(1),
-         .body = &a_cancel_from_outside_ends_them_all}) &&
-    add({.name = "scope: a cancel from outside ends them all",
-         .how = {.schedules = 3'500},
-         .body = &a_cancel_from_outside_ends_them_all}) &&
-    add({.name = "scope: a join within an hour asks them to stop",
-         .how = {.schedules = 1'000, .early_timeouts = false},
-         .body = &a_join_within_an_hour_asks_them_to_stop}) &&
-    add({.name = "scope: at most so many at a time",
-         .how = {.schedules = 3'000},
-         .body = &at_most_so_many_at_a_time}) &&
-    add({.name = "scope: a body in a task goes on when all have ended",
-         .how = {.schedules = 3'000},
-         .body = &a_body_in_a_task_goes_on_when_all_have_ended}) &&
-    add({.name = "scope: one whose executor closes leaves none behind",
-         .how = {.schedules = 3'000},
-         .body = &one_whose_executor_closes_fails_and_leaves_none_behind}) &&
-    add({.name = "scope: who awaits room for a child gets it",
-         .how = {.schedules = 2'500},
-         .body = &who_awaits_room_for_a_child_gets_it}) &&
+    add({.name = "scope: a cancel from outside ends all children, every schedule",
+         .options = exhaustively(1),
+         .body = &a_cancel_from_outside_ends_all_children}) &&
+    add({.name = "scope: a cancel from outside ends all children",
+         .options = {.schedules = 3'500},
+         .body = &a_cancel_from_outside_ends_all_children}) &&
+    add({.name = "scope: a join with a time limit requests a stop",
+         .options = {.schedules = 1'000, .early_timeouts = false},
+         .body = &a_join_with_a_time_limit_requests_a_stop}) &&
+    add({.name = "scope: at most the configured number at a time",
+         .options = {.schedules = 3'000},
+         .body = &at_most_the_configured_number_at_a_time}) &&
+    add({.name = "scope: a body in a task resumes when all children have ended",
+         .options = {.schedules = 3'000},
+         .body = &a_body_in_a_task_resumes_when_all_children_have_ended}) &&
+    add({.name = "scope: a scope whose executor closes leaks no child",
+         .options = {.schedules = 3'000},
+         .body = &a_scope_whose_executor_closes_fails_and_leaks_no_child}) &&
+    add({.name = "scope: an awaited capacity for a child is granted",
+         .options = {.schedules = 2'500},
+         .body = &an_awaited_capacity_for_a_child_is_granted}) &&
     add({.name = "scope: a child that is cancelled alone leaves the others",
-         .how = {.schedules = 2'500},
+         .options = {.schedules = 2'500},
          .body = &a_child_that_is_cancelled_alone_leaves_the_others}) &&
     add({.name = "scope: a stop token of the options reaches the children",
-         .how = {.schedules = 2'500},
+         .options = {.schedules = 2'500},
          .body = &a_stop_token_of_the_options_reaches_the_children});
 
 }  // namespace

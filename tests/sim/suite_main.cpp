@@ -47,8 +47,8 @@ bool parse(int count, char** given, arguments& into) {
   return count % 2 == 1;
 }
 
-const char* to_string(sluice::sim::search how) {
-  switch (how) {
+const char* to_string(sluice::sim::search mode) {
+  switch (mode) {
     case sluice::sim::search::random:
       return "random";
     case sluice::sim::search::pct:
@@ -84,21 +84,21 @@ int main(int count, char** given) try {
   std::printf("%-62s %-10s %10s %8s %7s\n", "scenario", "search", "schedules", "longest", "ms");
   for (const auto& s : sluice::sim::all_scenarios()) {
     if (s.name.find(asked.filter) == std::string::npos) continue;
-    auto how = sluice::sim::reduced(s.how, percent);
-    if (how.how != search::exhaustive) how.seed = seed;
+    auto o = sluice::sim::reduced(s.options, percent);
+    if (o.search != search::exhaustive) o.seed = seed;
     if (!asked.replay.empty()) {
-      how.how = search::replay;
-      how.trace = asked.replay;
+      o.search = search::replay;
+      o.trace = asked.replay;
     }
     ++run;
     const auto start = std::chrono::steady_clock::now();
-    const auto r = sluice::sim::explore(how, s.body);
+    const auto r = sluice::sim::explore(o, s.body);
     const auto took = std::chrono::steady_clock::now() - start;
     schedules += r.schedules;
     steps += r.steps;
-    const bool unfinished = how.how == search::exhaustive && how.schedules == 0 && !r.complete;
+    const bool unfinished = o.search == search::exhaustive && o.schedules == 0 && !r.complete;
     std::printf(
-        "%-62s %-10s %10llu %8u %7lld%s\n", s.name.c_str(), to_string(how.how),
+        "%-62s %-10s %10llu %8u %7lld%s\n", s.name.c_str(), to_string(o.search),
         static_cast<unsigned long long>(r.schedules), r.steps_longest,
         static_cast<long long>(std::chrono::duration_cast<std::chrono::milliseconds>(took).count()),
         r.failed()   ? "  FAILED"

@@ -7,7 +7,7 @@
 #include <thread>
 #include <utility>
 
-#include "sluice/base/shared.hpp"
+#include "sluice/base/race_checked.hpp"
 #include "sluice/executor/thread_pool.hpp"
 #include "sluice/executor/work_stealing_pool.hpp"
 #include "sluice/future/promise.hpp"
@@ -36,39 +36,40 @@ task<int> sum_of(bounded_queue<int>& from) {
   co_return sum;
 }
 
-void one_that_waits_on_a_queue_gets_all_of_it() {
+void a_task_that_waits_on_a_queue_gets_all_items() {
   bounded_queue<int> q(1);
   thread_pool pool(small(1));
   auto sum = spawn(pool, sum_of(q));
-  for (const int i : {1, 2, 3}) check(q.push(i) == status::ok, "an open queue to wait for room");
+  for (const int i : {1, 2, 3})
+    check(q.push(i) == status::ok, "an open queue to wait for capacity");
   q.close();
-  check(sum.get() == 6, "every item to have come");
+  check(sum.get() == 6, "every item");
 }
 
-task<> add_one(mutex& guard, shared<int>& to) {
+task<> add_one(mutex& guard, race_checked<int>& sum) {
   const auto hold = co_await guard.async_lock();
-  to.change() += 1;
+  sum.change() += 1;
 }
 
-void two_that_lock_do_not_overlap() {
+void two_critical_sections_do_not_overlap() {
   mutex guard;
-  shared<int> sum{0};
+  race_checked<int> sum{0};
   thread_pool pool(small(2));
   auto a = spawn(pool, add_one(guard, sum));
   auto b = spawn(pool, add_one(guard, sum));
   a.get();
   b.get();
-  check(sum.read() == 2, "both to have had their turn");
+  check(sum.read() == 2, "both increments");
 }
 
-task<> until_set(event& e, shared<bool>& stopped) {
-  const status how = co_await e.async_wait();
-  stopped.write(how == status::stopped);
+task<> until_set(event& e, race_checked<bool>& stopped) {
+  const status outcome = co_await e.async_wait();
+  stopped.write(outcome == status::stopped);
 }
 
-void a_cancel_ends_the_wait_it_is_in() {
+void a_cancel_ends_the_current_wait() {
   event never;
-  shared<bool> stopped{false};
+  race_checked<bool> stopped{false};
   thread_pool pool(small(1));
   auto f = spawn(pool, until_set(never, stopped));
   f.cancel();
@@ -77,14 +78,14 @@ void a_cancel_ends_the_wait_it_is_in() {
     f.get();
   } catch (const future_error& e) {
     ran = false;
-    check(e.why() == future_error::cancelled, "that it was cancelled");
+    check(e.why() == future_error::cancelled, "a cancellation");
   }
-  check(stopped.read() == ran, "one that had begun to have been stopped in its wait");
+  check(stopped.read() == ran, "a task that had begun to be stopped in its wait");
 }
 
-void a_cancel_and_what_it_waits_for_at_once() {
+void a_cancel_concurrent_with_the_end_of_the_wait() {
   event e;
-  shared<bool> stopped{false};
+  race_checked<bool> stopped{false};
   thread_pool pool(small(1));
   auto f = spawn(pool, until_set(e, stopped));
   std::jthread sets([&] { e.set(); });
@@ -92,7 +93,8 @@ void a_cancel_and_what_it_waits_for_at_once() {
   try {
     f.get();
   } catch (const future_error& cancelled) {
-    check(cancelled.why() == future_error::cancelled && !stopped.read(), "it not to have begun");
+    check(cancelled.why() == future_error::cancelled && !stopped.read(),
+          "a cancellation before it began");
   }
 }
 
@@ -100,33 +102,33 @@ task<int> one_of(promise<int>& p) {
   co_return co_await p.get_future();
 }
 
-void awaiting_a_future_gives_its_value_or_its_failure() {
+void awaiting_a_future_returns_its_value_or_throws() {
   promise<int> p;
   std::jthread producer([&] { p.set_value(9); });
   check(sync_wait(one_of(p)) == 9, "the value");
 }
 
-void a_wait_for_a_task_that_runs_out_of_time_leaves_nothing_behind() {
+void a_timed_out_wait_for_a_task_leaks_nothing() {
   event e;
-  shared<bool> stopped{false};
+  race_checked<bool> stopped{false};
   std::jthread sets([&] { e.set(); });
-  const status how = sync_wait(until_set(e, stopped), deadline::after(1s));
-  check(how == status::ok || how == status::timed_out, "ok or timed out");
-  check(!how || !stopped.read(), "only one that ran out of time to be asked to stop");
+  const status outcome = sync_wait(until_set(e, stopped), deadline::after(1s));
+  check(outcome == status::ok || outcome == status::timed_out, "ok or timed out");
+  check(!outcome || !stopped.read(), "a stop request only after a time-out");
 }
 
-task<int> after_moving(executor& there) {
-  co_await resume_on(there);
-  check(executor::current() == &there, "to run where it has moved to");
+task<int> after_moving(executor& target) {
+  co_await resume_on(target);
+  check(executor::current() == &target, "to run on the executor that it moved to");
   co_return 4;
 }
 
-void one_that_moves_comes_back_to_who_awaits_it() {
+void a_task_that_moves_resumes_its_awaiter_where_it_was() {
   thread_pool pool(small(1));
-  const auto outer = [](executor& there) -> task<int> {
-    executor* const here = co_await this_task::executor();
-    const int got = co_await after_moving(there);
-    check(executor::current() == here, "to go on where it was");
+  const auto outer = [](executor& target) -> task<int> {
+    executor* const origin = co_await this_task::executor();
+    const int got = co_await after_moving(target);
+    check(executor::current() == origin, "to resume on its own executor");
     co_return got;
   };
   check(sync_wait(outer(pool)) == 4, "its result");
@@ -148,8 +150,8 @@ void all_of_several_tasks_on_a_pool() {
 }
 
 task<int> waits_for(event& e) {
-  const status how = co_await e.async_wait();
-  if (!how) throw future_error(future_error::cancelled);
+  const status outcome = co_await e.async_wait();
+  if (!outcome) throw future_error(future_error::cancelled);
   co_return 1;
 }
 
@@ -161,10 +163,10 @@ void the_first_of_several_stops_the_others() {
     const auto won = co_await std::move(first);
     co_return won.index;
   };
-  check(spawn(pool, any(never)).get() == 1, "the one that ends");
+  check(spawn(pool, any(never)).get() == 1, "the result of the task that ends");
 }
 
-void within_an_hour_it_is_asked_to_stop() {
+void a_time_limit_requests_a_stop() {
   event never;
   const auto limited = [](event& e) -> task<status> {
     auto soon = within(waits_for(e), deadline::after(1h));
@@ -172,28 +174,28 @@ void within_an_hour_it_is_asked_to_stop() {
     co_return got.status();
   };
   const auto began = seam::now();
-  check(sync_wait(limited(never)) == status::timed_out, "that it timed out");
-  check(seam::now() - began >= 1h, "the whole hour to have passed");
+  check(sync_wait(limited(never)) == status::timed_out, "a time-out");
+  check(seam::now() - began >= 1h, "a whole hour");
 }
 
 // The frame's argument is freed before the future is ready.
-void when_the_future_is_ready_the_frame_is_gone() {
+void the_frame_is_destroyed_before_the_future_is_ready() {
   thread_pool pool(small(1));
   std::weak_ptr<int> watched;
   future<void> f;
   {
     auto held = std::make_shared<int>(1);
     watched = held;
-    f = spawn(pool, [](std::shared_ptr<int> mine) -> task<> {
+    f = spawn(pool, [](std::shared_ptr<int> argument) -> task<> {
       co_await this_task::yield();
-      check(*mine == 1, "what it was given");
+      check(*argument == 1, "its argument");
     }(std::move(held)));
   }
   f.get();
-  check(watched.expired(), "the arguments to be gone");
+  check(watched.expired(), "the arguments to be destroyed");
 }
 
-void one_that_a_pool_refuses_says_so_and_is_freed() {
+void a_rejected_task_fails_and_is_destroyed() {
   thread_pool pool(small(1));
   std::jthread closes([&] { pool.close(); });
   auto f = spawn(pool, yields(5));
@@ -203,46 +205,46 @@ void one_that_a_pool_refuses_says_so_and_is_freed() {
   } catch (const future_error& e) {
     why = e.why();
   }
-  check(!why || why == future_error::rejected, "its result, or that it was refused");
+  check(!why || why == future_error::rejected, "its result, or a rejection");
 }
 
 [[maybe_unused]] const bool added =
-    add({.name = "task: one that waits on a queue gets all of it",
-         .how = {.schedules = 3'500},
-         .body = &one_that_waits_on_a_queue_gets_all_of_it}) &&
-    add({.name = "task: two that lock do not overlap",
-         .how = {.schedules = 3'500},
-         .body = &two_that_lock_do_not_overlap}) &&
-    add({.name = "task: a cancel ends the wait it is in",
-         .how = {.schedules = 3'500},
-         .body = &a_cancel_ends_the_wait_it_is_in}) &&
-    add({.name = "task: a cancel and what it waits for at once",
-         .how = {.schedules = 3'500},
-         .body = &a_cancel_and_what_it_waits_for_at_once}) &&
-    add({.name = "task: awaiting a future gives its value",
-         .how = exhaustively(),
-         .body = &awaiting_a_future_gives_its_value_or_its_failure}) &&
-    add({.name = "sync_wait: one that runs out of time leaves nothing behind",
-         .how = {.schedules = 5'000},
-         .body = &a_wait_for_a_task_that_runs_out_of_time_leaves_nothing_behind}) &&
-    add({.name = "task: one that moves comes back to who awaits it",
-         .how = {.schedules = 3'000},
-         .body = &one_that_moves_comes_back_to_who_awaits_it}) &&
+    add({.name = "task: a task that waits on a queue gets all items",
+         .options = {.schedules = 3'500},
+         .body = &a_task_that_waits_on_a_queue_gets_all_items}) &&
+    add({.name = "task: two critical sections do not overlap",
+         .options = {.schedules = 3'500},
+         .body = &two_critical_sections_do_not_overlap}) &&
+    add({.name = "task: a cancel ends the current wait",
+         .options = {.schedules = 3'500},
+         .body = &a_cancel_ends_the_current_wait}) &&
+    add({.name = "task: a cancel concurrent with the end of the wait",
+         .options = {.schedules = 3'500},
+         .body = &a_cancel_concurrent_with_the_end_of_the_wait}) &&
+    add({.name = "task: awaiting a future returns its value",
+         .options = exhaustively(),
+         .body = &awaiting_a_future_returns_its_value_or_throws}) &&
+    add({.name = "sync_wait: a timed-out wait leaks nothing",
+         .options = {.schedules = 5'000},
+         .body = &a_timed_out_wait_for_a_task_leaks_nothing}) &&
+    add({.name = "task: a task that moves resumes its awaiter where it was",
+         .options = {.schedules = 3'000},
+         .body = &a_task_that_moves_resumes_its_awaiter_where_it_was}) &&
     add({.name = "task: all of several on a pool",
-         .how = {.schedules = 3'000},
+         .options = {.schedules = 3'000},
          .body = &all_of_several_tasks_on_a_pool}) &&
     add({.name = "task: the first of several stops the others",
-         .how = {.schedules = 3'000},
+         .options = {.schedules = 3'000},
          .body = &the_first_of_several_stops_the_others}) &&
-    add({.name = "task: within an hour it is asked to stop",
-         .how = {.schedules = 500},
-         .body = &within_an_hour_it_is_asked_to_stop}) &&
-    add({.name = "spawn: when the future is ready the frame is gone",
-         .how = {.schedules = 3'000},
-         .body = &when_the_future_is_ready_the_frame_is_gone}) &&
-    add({.name = "spawn: one that a pool refuses says so",
-         .how = {.schedules = 3'000},
-         .body = &one_that_a_pool_refuses_says_so_and_is_freed});
+    add({.name = "task: a time limit requests a stop",
+         .options = {.schedules = 500},
+         .body = &a_time_limit_requests_a_stop}) &&
+    add({.name = "spawn: the frame is destroyed before the future is ready",
+         .options = {.schedules = 3'000},
+         .body = &the_frame_is_destroyed_before_the_future_is_ready}) &&
+    add({.name = "spawn: a rejected task fails",
+         .options = {.schedules = 3'000},
+         .body = &a_rejected_task_fails_and_is_destroyed});
 
 }  // namespace
 }  // namespace sluice::sim

@@ -30,14 +30,14 @@ constexpr double pause_factor = 3;
 constexpr milliseconds stuck_lease = 15s;
 constexpr milliseconds cron_every = 5min;
 
-// When the server was there.
+// The times at which the server was up.
 class uptime {
  public:
   void begins(unix_time at) { lives_.push_back({at, crash::never}); }
   void ends(unix_time at) { lives_.back().until = at; }
   unix_time began() const { return lives_.back().from; }
 
-  // The last moment at which something that is due then may happen.
+  // Returns the latest time at which an event that is due at `due` may happen.
   unix_time latest(unix_time due) const {
     for (const life& l : lives_) {
       if (due >= l.until) continue;
@@ -56,7 +56,7 @@ class uptime {
   std::vector<life> lives_;
 };
 
-// Why a job is expected, and when.
+// The reason and the time of an expected run.
 enum class reason : std::uint8_t { push, later, retry, expiry, restart, unknown };
 struct expected {
   std::string kind;
@@ -81,7 +81,7 @@ class day_player {
 
   void play() {
     start_ = now();
-    // The last minutes are for what is left: retries, leases and retention.
+    // The last life drains the retries, leases and retained jobs.
     end_ = start_ + std::chrono::duration_cast<milliseconds>(plan_.length);
     while (now() < end_) live();
     live_for_the_last_time();
@@ -94,20 +94,20 @@ class day_player {
  private:
   using engine_ptr = std::unique_ptr<jobs::engine>;
 
-  // --- lives ---
+  // --- life cycle ---
 
   engine_ptr open() {
     jobs::engine_options o;
     o.seed = 1 + chance_.below(1'000'000);
     auto opened = jobs::engine::open(disk_.open(), o);
-    sim::check(opened.has_value(), "a disk that can be read");
+    sim::check(opened.has_value(), "a readable disk");
     times_.begins(now());
     log_.add("a server begins");
     return *std::move(opened);
   }
 
   void live() {
-    // Once in every hour, and not so late that the next one comes before it is up again.
+    // Once per hour, early enough that the server is up again before the next crash.
     const unix_time crash_at = start_ + crashes_++ * 1h + milliseconds(chance_.below(3'480'000));
     auto server = open();
     if (crons_.empty()) set_up(*server);
@@ -129,7 +129,7 @@ class day_player {
     pass(down);
   }
 
-  // The power goes at one of the next calls of the disk, if there are any soon.
+  // Cuts the power at one of the next calls of the disk, or after some seconds without one.
   void crash(jobs::engine& server) {
     disk_.cut_after(1 + chance_.below(4));
     for (int i = 0; i < 100 && !disk_.is_off(); ++i) pass(100ms);
@@ -143,10 +143,10 @@ class day_player {
   void after_crash() {
     book_.crashed();
     disk_.power_on();
-    for (auto& [it, job] : jobs_) {
+    for (auto& [id, job] : jobs_) {
       if (!std::exchange(job.is_out, false)) continue;
       if (job.why == reason::expiry && now() > job.due - first_pause) {
-        // Its lease had run out, unless that was only just being committed.
+        // Its lease had expired, unless the expiry was still being committed.
         if (now() <= job.due - first_pause + tick) job.why = reason::unknown;
         continue;
       }
@@ -155,7 +155,7 @@ class day_player {
     }
   }
 
-  // No new work; what there is comes to its end, and is forgotten when its time has come.
+  // Without new work: all jobs end, and are removed after their retention.
   void live_for_the_last_time() {
     auto server = open();
     for (auto& cron : crons_) {
@@ -176,7 +176,7 @@ class day_player {
         done += q.counts.done;
       }
       expect(unfinished == 0, "all jobs to have ended an hour after the last push");
-      expect(done == 0, "no ended job to be there when its retention is over");
+      expect(done == 0, "no ended job after its retention");
       find_the_dead(*server);
       stops_.set();
       server->stop();
@@ -204,17 +204,17 @@ class day_player {
   void produce(jobs::engine& server, std::uint64_t seed) {
     random chance(seed);
     const auto pause = [&] { return milliseconds(1000 + chance.below(30'000)); };
-    while (stops_.wait_within(deadline::after(pause())) == status::timed_out) push(server, chance);
+    while (stops_.wait(pause()) == status::timed_out) push(server, chance);
   }
 
   void push(jobs::engine& server, random& chance) {
     static constexpr std::array kinds{"plain", "plain",  "later", "later",
                                       "flaky", "doomed", "stuck"};
-    const token it = book_.new_token();
+    const token id = book_.new_token();
     jobs::job_spec spec;
     spec.queue = "work";
     spec.kind = kinds[chance.below(kinds.size())];
-    spec.args.data = "{\"token\":" + std::to_string(it) + "}";
+    spec.args.data = "{\"token\":" + std::to_string(id) + "}";
     spec.retry = {.attempts_max = spec.kind == "doomed" ? 2U : 5U,
                   .first = first_pause,
                   .factor = pause_factor,
@@ -222,17 +222,17 @@ class day_player {
                   .jitter = 0};
     if (spec.kind == "later") spec.run_at = now() + milliseconds(1 + chance.below(1'200'000));
     if (spec.kind == "stuck") spec.lease_for = stuck_lease;
-    expected& mine = jobs_[it];
-    mine.kind = spec.kind;
-    mine.contents = crash::contents_of(spec);
-    mine.why = spec.kind == "later" ? reason::later : reason::push;
-    mine.due = std::max(spec.run_at, now());
-    book_.pushing(it, mine.contents, {.not_before = spec.run_at});
-    const auto said = crash::answer_of(server.push(std::move(spec)).get());
-    log_.add("push %s %llu: %d", mine.kind.c_str(), static_cast<unsigned long long>(it),
-             static_cast<int>(said.how));
-    book_.pushed(it, said.how, now());
-    if (said.how != answer::yes) mine.why = reason::unknown;
+    expected& job = jobs_[id];
+    job.kind = spec.kind;
+    job.contents = crash::contents_of(spec);
+    job.why = spec.kind == "later" ? reason::later : reason::push;
+    job.due = std::max(spec.run_at, now());
+    book_.pushing(id, job.contents, {.not_before = spec.run_at});
+    const auto reply = crash::answer_of(server.push(std::move(spec)).get());
+    log_.add("push %s %llu: %d", job.kind.c_str(), static_cast<unsigned long long>(id),
+             static_cast<int>(reply.outcome));
+    book_.pushed(id, reply.outcome, now());
+    if (reply.outcome != answer::yes) job.why = reason::unknown;
   }
 
   // --- working ---
@@ -247,9 +247,9 @@ class day_player {
         continue;
       }
       for (const auto& l : *leased) {
-        const auto cron = crons_.find(l.it->spec.kind);
+        const auto cron = crons_.find(l.job->spec.kind);
         if (cron != crons_.end()) {
-          cron->second[l.it->id] = l.it->created_at;
+          cron->second[l.job->id] = l.job->created_at;
           log_.add("%s runs", cron->first.c_str());
           (void)server.ack(l.ref()).get();
         } else {
@@ -260,80 +260,80 @@ class day_player {
   }
 
   void handle(jobs::engine& server, const jobs::leased_job& l, std::uint64_t asked) {
-    const token it = crash::token_of(l.it->spec.args.data);
+    const token id = crash::token_of(l.job->spec.args.data);
     const auto number =
-        book_.leased(it, crash::contents_of(l.it->spec), {asked, now(), l.until - tick});
-    const auto found = jobs_.find(it);
-    if (found == jobs_.end()) return;  // the ledger has said so
-    expected& mine = found->second;
-    log_.add("lease %s %llu", mine.kind.c_str(), static_cast<unsigned long long>(it));
-    check_time(mine, it);
-    mine.is_out = true;
-    if (mine.kind == "stuck" && l.attempt == 1) {  // this worker dies with it
-      mine.why = reason::expiry;
-      mine.due = l.until + first_pause;
+        book_.leased(id, crash::contents_of(l.job->spec), {asked, now(), l.until - tick});
+    const auto found = jobs_.find(id);
+    if (found == jobs_.end()) return;  // the ledger has reported it
+    expected& job = found->second;
+    log_.add("lease %s %llu", job.kind.c_str(), static_cast<unsigned long long>(id));
+    check_time(job, id);
+    job.is_out = true;
+    if (job.kind == "stuck" && l.attempt == 1) {  // this worker never acks it
+      job.why = reason::expiry;
+      job.due = l.until + first_pause;
       return;
     }
-    const bool fails = mine.kind == "doomed" || (mine.kind == "flaky" && l.attempt <= 2);
-    if (fails) return fail(server, l, it, number, mine);
-    book_.acking(it, number);
-    const std::string value = "{\"of\":" + std::to_string(it) + "}";
-    const auto said = server.ack(l.ref(), jobs::payload{value}).get();
-    const answer how = said ? answer::yes : crash::answer_for(said.error().code);
-    log_.add("ack %llu: %d", static_cast<unsigned long long>(it), static_cast<int>(how));
-    book_.acked(it, how, number);
-    if (how == answer::yes) {
-      ended_.push_back({l.it->id, now()});
-      mine.is_out = false;
+    const bool fails = job.kind == "doomed" || (job.kind == "flaky" && l.attempt <= 2);
+    if (fails) return fail(server, l, id, number, job);
+    book_.acking(id, number);
+    const std::string value = "{\"of\":" + std::to_string(id) + "}";
+    const auto reply = server.ack(l.ref(), jobs::payload{value}).get();
+    const answer outcome = reply ? answer::yes : crash::answer_for(reply.error().code);
+    log_.add("ack %llu: %d", static_cast<unsigned long long>(id), static_cast<int>(outcome));
+    book_.acked(id, outcome, number);
+    if (outcome == answer::yes) {
+      ended_.push_back({l.job->id, now()});
+      job.is_out = false;
     }
   }
 
-  void fail(jobs::engine& server, const jobs::leased_job& l, token it, crash::lease_number number,
-            expected& mine) {
-    const bool is_last = l.attempt >= l.it->spec.retry.attempts_max;
+  void fail(jobs::engine& server, const jobs::leased_job& l, token id, crash::lease_number number,
+            expected& job) {
+    const bool is_last = l.attempt >= l.job->spec.retry.attempts_max;
     const milliseconds pause = l.attempt == 1 ? first_pause : 3 * first_pause;
     const unix_time before = now();
     if (is_last) {
-      book_.burying(it, number);
+      book_.burying(id, number);
     } else {
-      book_.failing(it, number, before + pause);
+      book_.failing(id, number, before + pause);
     }
-    const auto said = server.fail(l.ref(), crash::failure_asked_for()).get();
-    const answer how = said ? answer::yes : crash::answer_for(said.error().code);
-    log_.add("fail %llu: %d", static_cast<unsigned long long>(it), static_cast<int>(how));
+    const auto reply = server.fail(l.ref(), crash::requested_failure()).get();
+    const answer outcome = reply ? answer::yes : crash::answer_for(reply.error().code);
+    log_.add("fail %llu: %d", static_cast<unsigned long long>(id), static_cast<int>(outcome));
     if (is_last) {
-      book_.buried(it, how, number);
+      book_.buried(id, outcome, number);
     } else {
-      book_.failed(it, how, number);
+      book_.failed(id, outcome, number);
     }
-    if (how != answer::yes) {
-      mine.why = reason::unknown;
+    if (outcome != answer::yes) {
+      job.why = reason::unknown;
       return;
     }
-    mine.is_out = false;
-    mine.why = reason::retry;
+    job.is_out = false;
+    job.why = reason::retry;
     if (is_last) {
-      expect(said->state == jobs::job_state::dead, "a job to be dead after its last attempt");
+      expect(reply->state == jobs::job_state::dead, "a dead job after its last attempt");
       return;
     }
-    mine.due = said->next_at;
-    expect(said->next_at >= before + pause && said->next_at <= jobs::real_time().after(pause),
+    job.due = reply->next_at;
+    expect(reply->next_at >= before + pause && reply->next_at <= jobs::real_time().after(pause),
            "a pause of 20 s after the first failure and of 60 s after the second");
   }
 
   // --- judging ---
 
-  void check_time(const expected& job, token it) {
+  void check_time(const expected& job, token id) {
     const unix_time at = now() - plan_.off_by;
     if (job.why == reason::unknown) return;
     if (job.why != reason::restart && at < job.due) {
       ++out_.all.early;
-      out_.say("job " + std::to_string(it) + " (" + job.kind + ") ran " +
+      out_.add("job " + std::to_string(id) + " (" + job.kind + ") ran " +
                std::to_string((job.due - at).count()) + " ms early");
     }
     if (at > times_.latest(job.due)) {
       ++out_.all.late;
-      out_.say("job " + std::to_string(it) + " (" + job.kind + ") ran " +
+      out_.add("job " + std::to_string(id) + " (" + job.kind + ") ran " +
                std::to_string((at - job.due).count()) + " ms after it was due");
     }
     if (job.due >= times_.began() && at >= job.due) {
@@ -359,63 +359,63 @@ class day_player {
     }
   }
 
-  // What has ended is there for as long as it is kept, and then it is not.
+  // An ended job exists during its retention, and not afterwards.
   void check_retention(jobs::engine& server) {
-    for (const ended_job& job : std::exchange(ended_, {})) {  // others come meanwhile
-      const unix_time over = job.at + kept_for;
+    for (const ended_job& job : std::exchange(ended_, {})) {  // more are added meanwhile
+      const unix_time removal = job.at + kept_for;
       const auto found = server.get(job.id).get();
-      const unix_time then = now() - plan_.off_by;
-      if (then > times_.latest(over)) {
+      const unix_time reported = now() - plan_.off_by;
+      if (reported > times_.latest(removal)) {
         expect(!found && found.error().code == jobs::error_code::not_found,
-               "an ended job to be gone when its retention is over");
+               "no ended job after its retention");
         ++out_.all.forgotten;
         continue;
       }
       ended_.push_back(job);
-      if (then + tick >= over) continue;
+      if (reported + tick >= removal) continue;
       expect(found && found->state == jobs::job_state::done && found->result.has_value(),
-             "an ended job to be there for its retention");
+             "an ended job during its retention");
       ++out_.all.kept;
     }
   }
 
   void find_the_dead(jobs::engine& server) {
-    jobs::list_request what{.state = jobs::job_state::dead, .limit = 1000};
+    jobs::list_request request{.state = jobs::job_state::dead, .limit = 1000};
     for (;;) {
-      const auto page = server.list(what).get();
-      sim::check(page.has_value(), "a list of the dead");
+      const auto page = server.list(request).get();
+      sim::check(page.has_value(), "a list of dead jobs");
       for (const auto& j : page->jobs) {
         book_.found_dead(crash::token_of(j.spec.args.data), crash::contents_of(j.spec));
       }
       if (!page->cursor) return;
-      what.after = *page->cursor;
+      request.after = *page->cursor;
     }
   }
 
-  // Every entry ran once for each of its times, and then.
+  // Checks that every entry ran once at each of its times.
   void check_crons() {
     for (const auto& [name, runs] : crons_) {
       const milliseconds every = name == "five" ? cron_every : milliseconds(1h);
-      unix_time due = start_ + every;  // a day begins on the hour
+      unix_time due = start_ + every;  // the day begins on the hour
       for (const auto& [id, at] : runs) {
         ++out_.all.cron_runs;
         const unix_time ran = at - plan_.off_by;
         if (ran < due || ran > times_.latest(due)) {
           ++out_.all.crons_off_time;
-          out_.say("cron " + name + " ran " + std::to_string((ran - due).count()) +
+          out_.add("cron " + name + " ran " + std::to_string((ran - due).count()) +
                    " ms after its time");
         }
         due = due + every;
       }
       const auto count = static_cast<std::uint64_t>((end_ - start_) / every);
       out_.all.crons += count;
-      // The last one is due when the day ends.
+      // The last run is due at the end of the day.
       expect(runs.size() == count || runs.size() + 1 == count, "a run for each time of an entry");
     }
   }
 
-  void expect(bool holds, const char* what) {
-    if (!holds) out_.say(std::string("expected ") + what);
+  void expect(bool holds, const char* expectation) {
+    if (!holds) out_.add(std::string("expected ") + expectation);
   }
 
   struct ended_job {
@@ -442,9 +442,9 @@ class day_player {
 }  // namespace
 
 day run(const day_plan& plan) {
-  auto [made, said] = play<day_player, day>(
+  auto [made, findings] = play<day_player, day>(
       plan, {.name = "day", .memory = sim::memory_order_model::strong, .steps_max = 2'000'000'000});
-  made.broken += said;
+  made.broken += findings;
   return std::move(made);
 }
 

@@ -1,4 +1,4 @@
-// A day of a job server in seconds, and that what comes late on it is found.
+// Simulates a day of a job server in seconds. Also tests that a late event would be detected.
 
 #include "tests/sim_jobs/day.hpp"
 
@@ -10,20 +10,20 @@ namespace sluice::sim_jobs::day_test {
 namespace {
 
 TEST(day_test, NothingIsLostAndEverythingHappensWhenItIsDue) {
-  const day it = run(day_plan{});
-  std::printf("[          ] %s\n", it.to_string().c_str());
-  EXPECT_TRUE(it.ok()) << it.broken;
-  EXPECT_GE(it.simulated_ms, 24U * 3600U * 1000U);
-  EXPECT_EQ(it.found.crashes, 25U);  // one in each hour, and one when the day ends
-  EXPECT_EQ(it.crons, 288U + 24U);
-  EXPECT_GE(it.cron_runs + 2, it.crons);
-  EXPECT_GT(it.found.acknowledged, 4000U);
-  EXPECT_GT(it.later, 1000U);
-  EXPECT_GT(it.retries, 1000U);
-  EXPECT_GT(it.expiries, 300U);
-  EXPECT_GT(it.restarts, 0U);
-  EXPECT_GT(it.kept, 1000U);
-  EXPECT_GT(it.forgotten, 1000U);
+  const day result = run(day_plan{});
+  std::printf("[          ] %s\n", result.to_string().c_str());
+  EXPECT_TRUE(result.ok()) << result.broken;
+  EXPECT_GE(result.simulated_ms, 24U * 3600U * 1000U);
+  EXPECT_EQ(result.found.crashes, 25U);  // one in each hour, and one when the day ends
+  EXPECT_EQ(result.crons, 288U + 24U);
+  EXPECT_GE(result.cron_runs + 2, result.crons);
+  EXPECT_GT(result.found.acknowledged, 4000U);
+  EXPECT_GT(result.later, 1000U);
+  EXPECT_GT(result.retries, 1000U);
+  EXPECT_GT(result.expiries, 300U);
+  EXPECT_GT(result.restarts, 0U);
+  EXPECT_GT(result.kept, 1000U);
+  EXPECT_GT(result.forgotten, 1000U);
 }
 
 TEST(day_test, TheSameSeedGivesTheSameDay) {
@@ -36,7 +36,7 @@ TEST(day_test, TheSameSeedGivesTheSameDay) {
   EXPECT_NE(once.hash, run(day_plan{.seed = 3, .length = std::chrono::hours(3)}).hash);
 }
 
-TEST(day_test, WhatHappensTooLateOrTooEarlyIsFound) {
+TEST(day_test, EventsThatAreTooLateOrTooEarlyAreDetected) {
   const std::chrono::hours hour(1);
   const day early = run(day_plan{.length = hour, .off_by = 2 * tick});
   EXPECT_GT(early.early, 0U);

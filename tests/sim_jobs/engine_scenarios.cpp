@@ -1,4 +1,4 @@
-// Two callers that meet in the engine, and the thread that commits for both.
+// Two concurrent callers of the engine, and the thread that commits for both.
 
 #include <chrono>
 #include <memory>
@@ -24,27 +24,27 @@ using jobs::leased_job;
 using jobs::milliseconds;
 using sim::check;
 
-// An engine on a store that is still there when it has gone.
+// An engine on a store whose contents outlive it.
 struct server {
   std::shared_ptr<jobs::memory_contents> contents = jobs::make_memory_contents();
-  // Set and asked by threads that run one at a time.
+  // Used by threads that run one at a time.
   bool fails = false;
-  std::unique_ptr<jobs::engine> it = open();
+  std::unique_ptr<jobs::engine> engine = open();
 
   std::unique_ptr<jobs::engine> open() {
     jobs::engine_options o;
     o.seed = 1;
     jobs::memory_options m{.contents = contents};
-    m.before_apply = [this](const jobs::batch&) { return before_apply(); };
+    m.before_apply = [this](const jobs::transaction&) { return before_apply(); };
     return std::move(jobs::engine::open(jobs::make_memory_store(m), o)).value();
   }
-  // A disk takes its time: others come to run.
+  // A switch point, like a slow disk.
   std::optional<jobs::error> before_apply() const {
     seam::yield();
     if (!fails) return std::nullopt;
     return jobs::error{error_code::disk_full, "made to be full"};
   }
-  jobs::engine* operator->() { return it.get(); }
+  jobs::engine* operator->() { return engine.get(); }
 
   static jobs::job_spec a_job() {
     jobs::job_spec spec;
@@ -54,26 +54,26 @@ struct server {
     return spec;
   }
   job_id push(jobs::job_spec spec = a_job()) {
-    const auto pushed = it->push(std::move(spec)).get();
-    check(pushed.has_value(), "a push to be taken");
+    const auto pushed = engine->push(std::move(spec)).get();
+    check(pushed.has_value(), "an accepted push");
     return pushed->id;
   }
   std::optional<leased_job> try_take(milliseconds within) {
-    auto leased = it->lease({}, deadline::after(within)).get();
+    auto leased = engine->lease({}, deadline::after(within)).get();
     if (leased) return leased->front();
-    check(leased.error().code == error_code::timed_out, "a job, or that there is none in time");
+    check(leased.error().code == error_code::timed_out, "a job or a time-out");
     return std::nullopt;
   }
   leased_job take() {
-    auto leased = it->lease({}).get();
-    check(leased.has_value(), "a job to take");
+    auto leased = engine->lease({}).get();
+    check(leased.has_value(), "a job to lease");
     return leased->front();
   }
-  // What the store has, without the engine.
+  // Returns the number of stored jobs, after the engine was destroyed.
   std::size_t stored() {
-    it.reset();
+    engine.reset();
     const auto page = jobs::make_memory_store({.contents = contents})->list({}, 0, 10);
-    check(page.has_value(), "a store that can be read");
+    check(page.has_value(), "a readable store");
     return page->jobs.size();
   }
 };
@@ -85,11 +85,11 @@ void a_push_against_a_stop() {
     const std::jthread pusher([&] {
       const auto pushed = s->push(server::a_job()).get();
       was_taken = pushed.has_value();
-      check(was_taken || pushed.error().code == error_code::shutting_down, "no other refusal");
+      check(was_taken || pushed.error().code == error_code::shutting_down, "no other error");
     });
     s->stop();
   }
-  check(s.stored() == (was_taken ? 1U : 0U), "what was acknowledged, and no more");
+  check(s.stored() == (was_taken ? 1U : 0U), "exactly the acknowledged jobs");
 }
 
 void an_ack_against_the_end_of_its_lease() {
@@ -97,22 +97,22 @@ void an_ack_against_the_end_of_its_lease() {
   auto spec = server::a_job();
   spec.lease_for = 1ms;
   s.push(spec);
-  const auto mine = s.take();
-  bool was_mine = false;
+  const auto job = s.take();
+  bool was_ours = false;
   std::optional<leased_job> again;
   bool was_theirs = false;
   {
     const std::jthread worker([&] {
-      const auto acked = s->ack(mine.ref()).get();
-      was_mine = acked.has_value();
-      check(was_mine || acked.error().code == error_code::lease_lost, "no other refusal");
+      const auto acked = s->ack(job.ref()).get();
+      was_ours = acked.has_value();
+      check(was_ours || acked.error().code == error_code::lease_lost, "no other error");
     });
     again = s.try_take(20ms);
-    was_theirs = again && s->ack(again->ref()).get().has_value();  // it may run out, too
+    was_theirs = again && s->ack(again->ref()).get().has_value();  // this lease may expire too
   }
-  check(!again || again->attempt == 2, "the lease that ran out to count");
-  check(!again || !was_mine, "no job to be given out that was acked");
-  check(s.stored() == (was_mine || was_theirs ? 0U : 1U), "the job to be there until its end");
+  check(!again || again->attempt == 2, "the expired lease to count as an attempt");
+  check(!again || !was_ours, "no lease of an acked job");
+  check(s.stored() == (was_ours || was_theirs ? 0U : 1U), "the job to be stored until its end");
 }
 
 void an_extension_against_the_end_of_its_lease() {
@@ -120,24 +120,24 @@ void an_extension_against_the_end_of_its_lease() {
   auto spec = server::a_job();
   spec.lease_for = 2ms;
   s.push(spec);
-  const auto mine = s.take();
+  const auto job = s.take();
   std::optional<jobs::unix_time> until;
   bool was_taken = false;
   jobs::unix_time taken_at;
   {
     const std::jthread worker([&] {
-      if (const auto more = s->extend(mine.ref(), 50ms)) until = more->until;
+      if (const auto more = s->extend(job.ref(), 50ms)) until = more->until;
     });
     was_taken = s.try_take(20ms).has_value();
     taken_at = jobs::real_time().now();
   }
-  check(!was_taken || !until || taken_at >= *until, "a lease that was extended to hold");
+  check(!was_taken || !until || taken_at >= *until, "the extended lease to hold");
 }
 
 void a_cancel_against_an_ack() {
   server s;
   const job_id id = s.push();
-  const auto mine = s.take();
+  const auto job = s.take();
   bool was_cancelled = false;
   {
     const std::jthread other([&] {
@@ -145,32 +145,32 @@ void a_cancel_against_an_ack() {
       was_cancelled = cancelled.has_value();
       check(was_cancelled || cancelled.error().code == error_code::wrong_state ||
                 cancelled.error().code == error_code::not_found,
-            "no other refusal");
+            "no other error");
     });
-    check(s->ack(mine.ref()).get().has_value(), "a worker's ack to be taken");
+    check(s->ack(job.ref()).get().has_value(), "the worker's ack to succeed");
   }
   const auto found = s->get(id).get();
-  check(found.has_value() == was_cancelled, "a job that is kept only if it was cancelled");
-  check(!found || found->state == jobs::job_state::cancelled, "to have ended as cancelled");
-  check(s->queues().front().counts.unfinished() == 0, "nothing to be left");
+  check(found.has_value() == was_cancelled, "the job to be kept only if it was cancelled");
+  check(!found || found->state == jobs::job_state::cancelled, "the state cancelled");
+  check(s->queues().front().counts.unfinished() == 0, "no unfinished job");
 }
 
 void help_all(server& s) {
-  while (s->help()) sim::yield();
+  while (s->commit_here()) sim::yield();
 }
 
 void a_helper_against_the_committer() {
   server s;
   {
     const std::jthread loop([&] {
-      (void)s->help();  // from now on this thread commits what it calls
-      auto mine = s->push(server::a_job());
+      (void)s->commit_here();  // from now on this thread commits its own calls
+      auto push = s->push(server::a_job());
       help_all(s);
-      check(mine.get().has_value(), "what a helper pushed to be answered");
+      check(push.get().has_value(), "a reply to the helper's push");
     });
     s.push();
   }
-  check(s.take().it->id != s.take().it->id, "two jobs");
+  check(s.take().job->id != s.take().job->id, "two jobs");
   check(s.stored() == 2, "both to be stored");
 }
 
@@ -183,8 +183,8 @@ void a_helper_of_two_engines() {
   auto second = other->push(server::a_job());
   help_all(one);
   help_all(other);
-  check(first.get().has_value(), "what was pushed to the one to be answered");
-  check(second.get().has_value(), "what was pushed to the other to be answered");
+  check(first.get().has_value(), "a reply to the push to the first engine");
+  check(second.get().has_value(), "a reply to the push to the second engine");
 }
 
 void two_workers_and_one_job() {
@@ -196,11 +196,11 @@ void two_workers_and_one_job() {
     s.push();
     one = s.try_take(5ms);
   }
-  check(one.has_value() != other.has_value(), "one of them to have it");
+  check(one.has_value() != other.has_value(), "exactly one worker to have the job");
   check(s->ack((one ? one : other)->ref()).get().has_value(), "its lease to hold");
 }
 
-void a_push_that_waits_for_room() {
+void a_push_that_waits_for_capacity() {
   server s;
   const auto set =
       s->configure("default", {.capacity_jobs = 1, .when_full = overflow::block}).get();
@@ -208,11 +208,11 @@ void a_push_that_waits_for_room() {
   const job_id first = s.push();
   {
     const std::jthread worker([&] {
-      const auto mine = s.take();
-      check(mine.it->id == first, "the first job first");
-      check(s->ack(mine.ref()).get().has_value(), "its lease to hold");
+      const auto job = s.take();
+      check(job.job->id == first, "the first job first");
+      check(s->ack(job.ref()).get().has_value(), "its lease to hold");
     });
-    s.push();  // or it is never answered
+    s.push();  // otherwise it is never answered
   }
   check(s.stored() == 1, "the second job to be stored");
 }
@@ -228,75 +228,78 @@ void a_lease_that_is_stopped_against_a_push() {
     });
     auto pushed = s->push(server::a_job());
     stop.request_stop();
-    check(pushed.get().has_value(), "a push to be taken");
+    check(pushed.get().has_value(), "an accepted push");
   }
-  check(!why || *why == error_code::stopped, "no other end");
-  check(s.try_take(0ms).has_value() == why.has_value(), "a wait that was stopped to take nothing");
+  check(!why || *why == error_code::stopped, "no other result");
+  check(s.try_take(0ms).has_value() == why.has_value(), "a stopped wait to lease nothing");
 }
 
-// The worker may have it before it is stored, and end it before that.
+// The worker may lease and ack the job before it is stored.
 void an_ack_of_what_is_being_stored(bool fails) {
   server s;
   s.push();
   check(s->ack(s.take().ref()).get().has_value(), "its lease to hold");  // numbers are stored
-  std::optional<leased_job> mine;
+  std::optional<leased_job> job;
   std::optional<jobs::void_result> acked;
   std::optional<jobs::result<jobs::push_receipt>> pushed;
   {
     const std::jthread worker([&] {
-      mine = s.try_take(20ms);
-      if (mine) acked = s->ack(mine->ref()).get();
+      job = s.try_take(20ms);
+      if (job) acked = s->ack(job->ref()).get();
     });
     s.fails = fails;
     pushed = s->push(server::a_job()).get();
   }
   s.fails = false;
-  check(pushed->has_value() == !fails, "a push to be taken where there is room");
-  if (!fails) return check(mine && acked->has_value(), "a job that is stored to be one's own");
-  check(!mine || acked->error().code == error_code::lease_lost, "no end of what is not stored");
-  const error_code why = mine ? error_code::io_error : error_code::disk_full;
-  check(pushed->error().code == why, "certainty only where nobody has begun it");
-  check(s->stats().running == 0 && s.stored() == 0, "nothing to be left of it");
+  check(pushed->has_value() == !fails, "the push to succeed unless the disk is full");
+  if (!fails) return check(job && acked->has_value(), "a stored job to be leased and acked");
+  check(!job || acked->error().code == error_code::lease_lost,
+        "no ack of a job that is not stored");
+  const error_code why = job ? error_code::io_error : error_code::disk_full;
+  check(pushed->error().code == why, "disk_full only if no worker has begun the job");
+  check(s->stats().running == 0 && s.stored() == 0, "no job");
 }
-void an_ack_of_what_is_stored_later() {
+void an_ack_of_a_job_that_is_stored_later() {
   an_ack_of_what_is_being_stored(false);
 }
-void an_ack_of_what_is_never_stored() {
+void an_ack_of_a_job_that_is_never_stored() {
   an_ack_of_what_is_being_stored(true);
 }
 
 void a_wait_for_the_end_against_the_end() {
   server s;
   const job_id id = s.push();
-  const auto mine = s.take();
+  const auto job = s.take();
   const std::jthread other([&] {
     const auto ended = s->wait(id).get();
     const bool was_gone = !ended && ended.error().code == error_code::not_found;
-    check(was_gone || (ended && ended->state == jobs::job_state::done), "its end, or it is gone");
+    check(was_gone || (ended && ended->state == jobs::job_state::done),
+          "a finished or removed job");
   });
-  check(s->ack(mine.ref()).get().has_value(), "its lease to hold");
-  check(s->drained().get() == status::ok, "nothing to run");
+  check(s->ack(job.ref()).get().has_value(), "its lease to hold");
+  check(s->drained().get() == status::ok, "no running job");
 }
 
-// Time passes only when nobody can run, so that no lease runs out while its worker is about to ack.
+// Time passes only when no thread can run, so that no lease expires while its worker is about to
+// ack.
 bool add(std::string name, void (*body)(), std::uint64_t schedules) {
   return sim::add({.name = "engine: " + std::move(name),
-                   .how = {.schedules = schedules, .early_timeouts = false},
+                   .options = {.schedules = schedules, .early_timeouts = false},
                    .body = body});
 }
-// Time passes whenever it likes.
+// Time may pass at any step.
 bool add_with_clock(std::string name, void (*body)(), std::uint64_t schedules) {
   return sim::add(
-      {.name = "engine: " + std::move(name), .how = {.schedules = schedules}, .body = body});
+      {.name = "engine: " + std::move(name), .options = {.schedules = schedules}, .body = body});
 }
 
-// Every schedule with one preemption: two are more than can be gone through.
+// Every schedule with one preemption: two preemptions take too long.
 bool add_every(std::string name, void (*body)()) {
-  auto how = sim::exhaustively(1);
-  how.stale_reads = 0;
-  how.early_timeouts = false;
+  auto o = sim::exhaustively(1);
+  o.stale_reads = 0;
+  o.early_timeouts = false;
   return sim::add(
-      {.name = "engine: " + std::move(name) + ", one preemption", .how = how, .body = body});
+      {.name = "engine: " + std::move(name) + ", one preemption", .options = o, .body = body});
 }
 
 [[maybe_unused]] const bool added =
@@ -308,10 +311,10 @@ bool add_every(std::string name, void (*body)()) {
     add("a cancel against an ack", &a_cancel_against_an_ack, 3'000) &&
     add("a helper against the committer", &a_helper_against_the_committer, 3'000) &&
     add("a helper of two engines", &a_helper_of_two_engines, 1'000) &&
-    add("an ack of what is stored later", &an_ack_of_what_is_stored_later, 3'000) &&
-    add("an ack of what is never stored", &an_ack_of_what_is_never_stored, 3'000) &&
+    add("an ack of a job that is stored later", &an_ack_of_a_job_that_is_stored_later, 3'000) &&
+    add("an ack of a job that is never stored", &an_ack_of_a_job_that_is_never_stored, 3'000) &&
     add("two workers and one job", &two_workers_and_one_job, 3'000) &&
-    add("a push that waits for room", &a_push_that_waits_for_room, 3'000) &&
+    add("a push that waits for capacity", &a_push_that_waits_for_capacity, 3'000) &&
     add("a lease that is stopped against a push", &a_lease_that_is_stopped_against_a_push, 3'000) &&
     add_every("a push against a stop", &a_push_against_a_stop) &&
     add("a wait for the end against the end", &a_wait_for_the_end_against_the_end, 3'000);

@@ -24,9 +24,9 @@ void event_log::add(const char* format, ...) {
   const auto at = static_cast<std::size_t>(std::max(begun, 0));
   std::va_list values;
   va_start(values, format);
-  const int said = std::vsnprintf(line + at, line_max - at, format, values);
+  const int added = std::vsnprintf(line + at, line_max - at, format, values);
   va_end(values);
-  const auto end = std::min(at + static_cast<std::size_t>(std::max(said, 0)), line_max - 1);
+  const auto end = std::min(at + static_cast<std::size_t>(std::max(added, 0)), line_max - 1);
   for (std::size_t i = 0; i < end; ++i) {
     hash_ = (hash_ ^ static_cast<unsigned char>(line[i])) * fnv_prime;
   }

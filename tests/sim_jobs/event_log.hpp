@@ -1,10 +1,10 @@
 #pragma once
 
-// All that happens in a simulated life of a server, line by line, as one number: two runs with the
-// same number were the same. It can be shown as well.
+// Hashes all events of a simulated life of a server, line by line: two runs with the
+// same hash were the same. Can also print them.
 //
-// It is made outside of the schedule that writes into it and allocates nothing. One thread runs at
-// a time there, and none is interrupted in here, so it needs no lock.
+// Constructed outside of the schedule that writes into it; allocates nothing. One thread runs at
+// a time in a schedule, and none is interrupted in here, so it needs no lock.
 
 #include <cstdint>
 #include <cstdio>

@@ -1,5 +1,5 @@
-// Plays many histories of a simulated job server with crashes, and fails when a job was lost or
-// something came that nobody had asked for.
+// Plays many histories of a simulated job server with crashes. Fails if a job was lost or an
+// unexpected job appeared.
 //
 //   sluice_sim_histories [--histories N] [--show yes]
 //
@@ -56,7 +56,7 @@ int main(int count, char** given) try {
       asked.histories > 0
           ? 0
           : sluice::testing::effort(name, "histories with a crash", {.ci = 250, .full = 4000});
-  // Each history has up to four lives, one in five of which ends as it should.
+  // Each history has up to four lives, one in five of which ends orderly.
   const std::uint64_t histories_max = asked.histories > 0 ? asked.histories : 2 * enough;
   const std::uint64_t first = sluice::testing::seed(name, 1);
   const auto began = std::chrono::steady_clock::now();
@@ -88,7 +88,7 @@ int main(int count, char** given) try {
               played, crashed, all.disk.cuts(), all.found.attempted, all.found.leases,
               static_cast<long long>(took.count()), all.found.lost, all.found.unexpected, failed);
   if (enough > 0 && !is_enough()) {
-    std::fprintf(stderr, "too few of them had a crash\n");
+    std::fprintf(stderr, "too few histories had a crash\n");
     return 1;
   }
   return failed == 0 ? 0 : 1;

@@ -46,13 +46,13 @@ class history_player {
 
   void keep_busy(jobs::engine& server, const lives::is_gone& gone) {
     if (is_bounded_) (void)server.configure("alpha", {.capacity_jobs = 100}).get();
-    // In some lives, every so many clients are loops that commit for those they serve.
-    const std::uint32_t helps_one_in = chance().below(4);
+    // In some lives, some of the clients are loops that commit for their callers.
+    const std::uint32_t commits_one_in = chance().below(4);
     std::uint32_t connected = 0;
     const auto connect = [&]() -> connection {
-      const bool helps = helps_one_in != 0 && ++connected % helps_one_in == 0;
+      const bool commits = commits_one_in != 0 && ++connected % commits_one_in == 0;
       return std::make_unique<logged_client>(
-          std::make_unique<crash::engine_client>(server, gone, helps ? way::helps : way::waits),
+          std::make_unique<crash::engine_client>(server, gone, commits ? way::commits : way::waits),
           log_, chance().next());
     };
     const crash::load busy{.pushers = 2,
@@ -68,12 +68,12 @@ class history_player {
 
   void drain() {
     const auto server = lives_.last();
-    if (server == nullptr) return out_.say("the last server did not open");
+    if (server == nullptr) return out_.add("the last server did not open");
     (void)server->configure("alpha", {.capacity_jobs = 1'000'000}).get();
     logged_client last(std::make_unique<crash::engine_client>(*server, [] { return false; }), log_,
                        0);
-    // A lease that an orderly end has saved begins anew, and lasts for a minute.
-    if (!crash::drain(book_, last, 5min)) out_.say("it could not be drained");
+    // A lease saved by an orderly end restarts, and lasts for a minute.
+    if (!crash::drain(book_, last, 5min)) out_.add("the server could not be drained");
   }
 
   lives lives_;
@@ -86,10 +86,10 @@ class history_player {
 }  // namespace
 
 history run(const history_plan& plan) {
-  auto [made, said] =
+  auto [made, findings] =
       play<history_player, history>(plan, {.name = "history", .steps_max = 20'000'000});
-  if (!said.empty()) made.found.findings.push_back(said);
-  if (!said.empty() && made.found.ok()) made.broken += said;
+  if (!findings.empty()) made.found.findings.push_back(findings);
+  if (!findings.empty() && made.found.ok()) made.broken += findings;
   return std::move(made);
 }
 

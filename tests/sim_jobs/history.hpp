@@ -1,9 +1,9 @@
 #pragma once
 
-// One history of a simulated job server: clients keep it busy, its disk misbehaves, it crashes and
-// is opened again, several times; in the end everything is drained, and the ledger of the crash
-// tests says whether it kept its word. All of it follows from the seed: who runs when, what each
-// client does, what the disk does, when the power goes.
+// One history of a simulated job server: clients use it, its disk misbehaves, it crashes and
+// is restarted several times; at the end all jobs are drained, and the ledger of the crash
+// tests checks its guarantees. The seed determines everything: the schedule, the calls of each
+// client, the failures of the disk, the power cuts.
 
 #include <cstdint>
 #include <cstdio>
@@ -17,10 +17,10 @@ namespace sluice::sim_jobs {
 
 struct history_plan {
   std::uint64_t seed = 1;
-  // Besides what the seed decides; see disk_crimes.
+  // In addition to the seed; see disk_crimes.
   std::uint32_t eats = 0;
   std::uint32_t revives = 0;
-  std::FILE* shown = nullptr;  // where its events are written to
+  std::FILE* shown = nullptr;  // its events are written here
 };
 
 struct history {
@@ -29,9 +29,9 @@ struct history {
   sim_jobs::lives::counts lives;
   std::uint64_t simulated_ms = 0;
   std::uint64_t steps = 0;   // of the schedule
-  std::uint64_t events = 0;  // that were written down, and ...
-  std::uint64_t hash = 0;    // ... their number
-  std::string broken;        // empty, or what it did not survive
+  std::uint64_t events = 0;  // recorded events, and ...
+  std::uint64_t hash = 0;    // ... their hash
+  std::string broken;        // empty, or the failure
 
   bool ok() const noexcept { return broken.empty() && found.ok(); }
   void add(const history& more);

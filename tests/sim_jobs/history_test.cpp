@@ -1,4 +1,4 @@
-// That a history is what its seed says, and that the judge of histories can say no.
+// Tests that the seed determines a history, and that the ledger detects violations.
 
 #include "tests/sim_jobs/history.hpp"
 

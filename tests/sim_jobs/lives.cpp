@@ -27,7 +27,7 @@ jobs::result<std::unique_ptr<jobs::engine>> lives::open() {
   jobs::engine_options o;
   o.seed = 1 + chance_.next() % 1'000'000;
   o.probe_every = milliseconds(1 + chance_.below(8));
-  // In some lives little is kept in memory, so that the windows are read again and again.
+  // In some lives little is kept in memory, so that the windows are read repeatedly.
   if (chance_.below(2) == 0) o.window_jobs_max = 4 + chance_.below(12);
   return jobs::engine::open(disk_.open(), o);
 }

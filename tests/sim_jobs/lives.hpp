@@ -1,7 +1,7 @@
 #pragma once
 
-// A simulated server that ends again and again, and is opened anew on what its disk has: by a crash
-// (the power goes at one of the calls of the disk) or, one time in five, as it should.
+// A simulated server that ends repeatedly and is reopened on the contents of its disk. It ends by a
+// crash (a power cut at one of the calls of the disk) or, one time in five, orderly.
 
 #include <cstdint>
 #include <functional>
@@ -18,21 +18,21 @@ class lives {
  public:
   struct counts {
     std::uint64_t lives = 0;
-    std::uint64_t orderly = 0;  // ends that were no crashes
+    std::uint64_t orderly = 0;  // ends without a crash
     std::uint64_t failed_openings = 0;
 
     void add(const counts& more);
   };
   using is_gone = std::function<bool()>;
-  // Keeps the server busy, and returns when everybody has found it gone.
+  // Uses the server, and returns when all clients have noticed its end.
   using busy = std::function<void(jobs::engine& server, const is_gone& gone)>;
 
-  // How often its disk fails, in which way, follows from the seed.
+  // The seed determines the failures of its disk.
   lives(std::uint64_t seed, event_log& log)
       : chance_(seed), disk_(seed + 1, habits(), log), log_(log) {}
 
   void live(const busy& with);
-  // One that does not end, on a disk that works; null: it did not open.
+  // Opens the last server, on a disk without failures. Returns null if it did not open.
   std::unique_ptr<jobs::engine> last();
 
   random& chance() noexcept { return chance_; }

@@ -1,6 +1,6 @@
 #pragma once
 
-// Plays a plan once, under the simulator, and says what came of it.
+// Plays a plan once under the simulator, and returns the result.
 
 #include <string>
 #include <utility>
@@ -14,21 +14,21 @@ namespace sluice::sim_jobs {
 template <class Made>
 struct played {
   Made made;
-  std::string said;  // by the player: what was not as it should be
+  std::string findings;  // by the player: deviations from the expected behaviour
 };
 
-// With what `how` says of memory and steps. Time does not pass early: leases of a minute would run
-// out while their acks are on the way.
+// Uses the memory model and the step limit of `o`. Time does not pass early: leases of a minute
+// would expire while their acks are in progress.
 template <class Player, class Made, class Plan>
-played<Made> play(const Plan& plan, sim::options how) {
+played<Made> play(const Plan& plan, sim::options o) {
   event_log log(plan.shown);
   remains<Made> out;
-  how.name += " " + std::to_string(plan.seed);
-  how.how = sim::search::random;
-  how.schedules = 1;
-  how.seed = plan.seed;
-  how.early_timeouts = false;
-  const auto explored = sim::explore(how, [&] {
+  o.name += " " + std::to_string(plan.seed);
+  o.search = sim::search::random;
+  o.schedules = 1;
+  o.seed = plan.seed;
+  o.early_timeouts = false;
+  const auto explored = sim::explore(o, [&] {
     log.clear();
     out.clear();
     Player(plan, log, out).play();
@@ -38,7 +38,7 @@ played<Made> play(const Plan& plan, sim::options how) {
   made.events = log.lines();
   made.hash = log.hash();
   if (explored.failed()) made.broken = explored.text();
-  return {std::move(made), out.said()};
+  return {std::move(made), out.findings()};
 }
 
 }  // namespace sluice::sim_jobs

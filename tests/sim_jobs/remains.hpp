@@ -1,7 +1,7 @@
 #pragma once
 
-// What a schedule leaves behind: counts, and text for people. It is made outside of the schedule,
-// whose own memory goes with it, so nothing in here may allocate while it is filled.
+// The result of a schedule: counts, and readable text. It is constructed outside of the schedule,
+// whose memory is freed with it, so nothing in here may allocate while it is filled.
 
 #include <array>
 #include <cstddef>
@@ -21,19 +21,19 @@ struct remains {
     all = {};
     text_bytes = 0;
   }
-  // What does not fit is left out: the first of it is what matters.
-  void say(const std::string& more) {
+  // Truncates the text: the first findings matter most.
+  void add(const std::string& more) {
     text_bytes += more.copy(text.data() + text_bytes, text.size() - text_bytes);
     if (text_bytes < text.size()) text[text_bytes++] = '\n';
   }
   void judge(const crash::ledger& book) {
     crash::verdict found = book.judge();
-    for (const auto& finding : found.findings) say(finding);
+    for (const auto& finding : found.findings) add(finding);
     found.findings = {};
     found.lost_jobs = {};
     all.found = found;
   }
-  std::string said() const { return {text.data(), text_bytes}; }
+  std::string findings() const { return {text.data(), text_bytes}; }
 };
 
 }  // namespace sluice::sim_jobs

@@ -26,22 +26,22 @@ constexpr std::uint64_t ahead_max = 12;  // jobs of a key, and batches, that hav
 constexpr jobs::retry_policy quick{
     .attempts_max = 1000, .first = milliseconds(3), .factor = 1, .jitter = 0};
 
-std::uint64_t number_in(const jobs::job& it) {
-  const std::string& text = it.spec.args.data;
+std::uint64_t number_in(const jobs::job& job) {
+  const std::string& text = job.spec.args.data;
   std::uint64_t n = 0;
   std::from_chars(text.data(), text.data() + text.size(), n);
   return n;
 }
 
-// How far a job is, as its pusher and its workers know.
+// The state of a job, as its pusher and its workers know it.
 struct known {
   answer push = answer::none;
-  std::set<job_id> ids;  // under which it was given out: one
-  bool is_out = false;   // a worker of this life has it
+  std::set<job_id> ids;  // the ids under which it was leased: one
+  bool is_out = false;   // leased by a worker of this life
   bool may_have_ended = false;
   bool has_ended = false;
 
-  // Surely there, and not at its end.
+  // Certainly stored, and not ended.
   bool is_expected() const { return push == answer::yes && !may_have_ended && !has_ended; }
 };
 
@@ -87,8 +87,8 @@ class workflow_player {
       for (auto& [kind, job] : batch.jobs) see(job);
     }
   }
-  void object(const jobs::job& it, const char* what) {
-    out_.say(it.spec.queue + " " + it.spec.kind + " " + it.spec.args.data + ": " + what);
+  void object(const jobs::job& job, const char* finding) {
+    out_.add(job.spec.queue + " " + job.spec.kind + " " + job.spec.args.data + ": " + finding);
   }
 
   // --- pushing ---
@@ -111,18 +111,18 @@ class workflow_player {
         continue;
       }
       const std::uint64_t n = line.size() + 1;
-      known& mine = line[n];
+      known& entry = line[n];
       auto spec = spec_of("lines", "k" + std::to_string(k), n);
       spec.key = spec.kind;
-      mine.push = crash::answer_of(server.push(std::move(spec)).get()).how;
+      entry.push = crash::answer_of(server.push(std::move(spec)).get()).outcome;
       log_.add("push k%d %d: %d", static_cast<int>(k), static_cast<int>(n),
-               static_cast<int>(mine.push));
-      if (mine.push == answer::yes) ++out_.all.keyed;
-      if (mine.push != answer::yes) pass(1ms);
+               static_cast<int>(entry.push));
+      if (entry.push == answer::yes) ++out_.all.keyed;
+      if (entry.push != answer::yes) pass(1ms);
     }
   }
 
-  // first, then second; third for itself, and in every third batch it is given up.
+  // `second` runs after `first`; `third` is independent, and fails in every third batch.
   void push_batches(jobs::engine& server, const lives::is_gone& gone) {
     while (!gone()) {
       const std::uint64_t n = batches_.size() + 1;
@@ -133,8 +133,8 @@ class workflow_player {
         pass(1ms);
         continue;
       }
-      known_batch& mine = batches_[n];
-      mine.fails = n % 3 == 0;
+      known_batch& batch = batches_[n];
+      batch.fails = n % 3 == 0;
       jobs::batch_spec spec;
       for (const char* const kind : {"first", "second", "third"}) {
         spec.jobs.push_back(spec_of("steps", kind, n));
@@ -144,11 +144,11 @@ class workflow_player {
       spec.on_success = spec_of("callbacks", "success", n);
       spec.on_end = spec_of("callbacks", "end", n);
       spec.on_failure = spec_of("callbacks", "failure", n);
-      const auto said = server.push_batch(std::move(spec)).get();
-      mine.push = said ? answer::yes : crash::answer_for(said.error().code);
-      log_.add("push batch %d: %d", static_cast<int>(n), static_cast<int>(mine.push));
-      if (mine.push == answer::yes) ++out_.all.batches;
-      pass(mine.push == answer::yes ? 2ms : 1ms);
+      const auto reply = server.push_batch(std::move(spec)).get();
+      batch.push = reply ? answer::yes : crash::answer_for(reply.error().code);
+      log_.add("push batch %d: %d", static_cast<int>(n), static_cast<int>(batch.push));
+      if (batch.push == answer::yes) ++out_.all.batches;
+      pass(batch.push == answer::yes ? 2ms : 1ms);
     }
   }
 
@@ -160,133 +160,136 @@ class workflow_player {
   }
 
   bool work_once(jobs::engine& server, random& chance) {
-    jobs::lease_request what;
-    what.queues = {"lines", "steps", "callbacks"};
-    what.max = 1 + chance.below(4);
-    what.lease_for = 10s;  // it does not run out while somebody works
-    const auto leased = server.lease(std::move(what), deadline::after(3ms)).get();
+    jobs::lease_request request;
+    request.queues = {"lines", "steps", "callbacks"};
+    request.max = 1 + chance.below(4);
+    request.lease_for = 10s;  // does not expire while a worker runs
+    const auto leased = server.lease(std::move(request), deadline::after(3ms)).get();
     if (!leased) return false;
-    for (const auto& l : *leased) begin(*l.it);
+    for (const auto& l : *leased) begin(*l.job);
     for (const auto& l : *leased) finish(server, l, chance);
     return true;
   }
 
-  known* find(const jobs::job& it) {
-    const std::uint64_t n = number_in(it);
-    if (it.spec.queue == "lines") {
-      auto& line = lines_[static_cast<std::size_t>(it.spec.kind.back() - '0') % keys];
+  known* find(const jobs::job& job) {
+    const std::uint64_t n = number_in(job);
+    if (job.spec.queue == "lines") {
+      auto& line = lines_[static_cast<std::size_t>(job.spec.kind.back() - '0') % keys];
       const auto found = line.find(n);
       return found == line.end() ? nullptr : &found->second;
     }
     const auto found = batches_.find(n);
-    return found == batches_.end() ? nullptr : &found->second.jobs[it.spec.kind];
+    return found == batches_.end() ? nullptr : &found->second.jobs[job.spec.kind];
   }
 
-  void begin(const jobs::job& it) {
-    log_.add("lease %s %s", it.spec.kind.c_str(), it.spec.args.data.c_str());
+  void begin(const jobs::job& job) {
+    log_.add("lease %s %s", job.spec.kind.c_str(), job.spec.args.data.c_str());
     ++out_.all.leases;
-    known* const job = find(it);
-    if (job == nullptr) return object(it, "came, and nobody pushed it");
-    if (!job->ids.empty()) ++out_.all.again;
-    if (job->ids.empty() && it.spec.queue == "callbacks") ++out_.all.callbacks;
-    job->ids.insert(it.id);
-    if (job->ids.size() > 1) object(it, "is two jobs");
-    if (job->has_ended) object(it, "was given out after its end");
-    if (job->is_out) object(it, "was given out while a worker had it");
-    job->is_out = true;
-    job->may_have_ended = false;
-    if (it.spec.queue == "lines") return check_line(it);
-    check_batch(it, batches_[number_in(it)]);
+    known* const entry = find(job);
+    if (entry == nullptr) return object(job, "was leased without a push");
+    if (!entry->ids.empty()) ++out_.all.again;
+    if (entry->ids.empty() && job.spec.queue == "callbacks") ++out_.all.callbacks;
+    entry->ids.insert(job.id);
+    if (entry->ids.size() > 1) object(job, "is two jobs");
+    if (entry->has_ended) object(job, "was leased after its end");
+    if (entry->is_out) object(job, "was leased while a worker had it");
+    entry->is_out = true;
+    entry->may_have_ended = false;
+    if (job.spec.queue == "lines") return check_line(job);
+    check_batch(job, batches_[number_in(job)]);
   }
 
-  // What was surely pushed before it has ended, or may have.
-  void check_line(const jobs::job& it) {
-    const std::uint64_t n = number_in(it);
-    auto& line = lines_[static_cast<std::size_t>(it.spec.kind.back() - '0') % keys];
-    if (line[n].push == answer::no) object(it, "came, and its push had been refused");
+  // Checks that the jobs of the key that were certainly pushed before have ended, or may have.
+  void check_line(const jobs::job& job) {
+    const std::uint64_t n = number_in(job);
+    auto& line = lines_[static_cast<std::size_t>(job.spec.kind.back() - '0') % keys];
+    if (line[n].push == answer::no) object(job, "was leased although its push was rejected");
     for (const auto& [m, before] : line) {
       if (m >= n) break;
-      if (before.is_out) object(it, "runs beside one of its key");
+      if (before.is_out) object(job, "runs concurrently with a job of its key");
       if (before.is_expected()) {
-        return object(it, "runs before one of its key that was pushed before it");
+        return object(job, "runs before an earlier job of its key");
       }
     }
   }
 
-  void check_batch(const jobs::job& it, known_batch& all) {
-    if (all.push == answer::no) object(it, "came, and its batch had been refused");
-    const auto over = [&](const char* kind) {
+  void check_batch(const jobs::job& job, known_batch& all) {
+    if (all.push == answer::no) object(job, "was leased although its batch was rejected");
+    const auto ended = [&](const char* kind) {
       return all.jobs[kind].may_have_ended || all.jobs[kind].has_ended;
     };
-    const bool all_over = over("first") && over("second") && over("third");
-    if (it.spec.kind == "second" && !over("first")) object(it, "runs before what it waits for");
-    if (it.spec.kind == "end" && !all_over) object(it, "runs before the end of its batch");
-    if (it.spec.kind == "success" && (all.fails || !all_over)) object(it, "runs without success");
-    if (it.spec.kind == "failure" && (!all.fails || !over("third"))) {
-      object(it, "runs without a failure");
+    const bool all_ended = ended("first") && ended("second") && ended("third");
+    if (job.spec.kind == "second" && !ended("first"))
+      object(job, "runs before its condition is met");
+    if (job.spec.kind == "end" && !all_ended) object(job, "runs before the end of its batch");
+    if (job.spec.kind == "success" && (all.fails || !all_ended)) {
+      object(job, "runs without success");
+    }
+    if (job.spec.kind == "failure" && (!all.fails || !ended("third"))) {
+      object(job, "runs without a failure");
     }
   }
 
   void finish(jobs::engine& server, const jobs::leased_job& l, random& chance) {
-    known* const job = find(*l.it);
-    if (job == nullptr) return;
-    const bool is_hopeless = l.it->spec.kind == "third" && batches_[number_in(*l.it)].fails;
+    known* const entry = find(*l.job);
+    if (entry == nullptr) return;
+    const bool is_hopeless = l.job->spec.kind == "third" && batches_[number_in(*l.job)].fails;
     const bool fails_once = !is_hopeless && chance.below(8) == 0;
-    const auto is_done = [&](answer how) {
-      log_.add("end of %s %s: %d", l.it->spec.kind.c_str(), l.it->spec.args.data.c_str(),
-               static_cast<int>(how));
-      return how == answer::yes;
+    const auto is_done = [&](answer outcome) {
+      log_.add("end of %s %s: %d", l.job->spec.kind.c_str(), l.job->spec.args.data.c_str(),
+               static_cast<int>(outcome));
+      return outcome == answer::yes;
     };
     if (fails_once) {
-      // From here on another may be given it, when its pause is over.
-      job->is_out = false;
-      auto why = crash::failure_asked_for();
-      const auto said = server.fail(l.ref(), std::move(why)).get();
-      (void)is_done(said ? answer::yes : crash::answer_for(said.error().code));
+      // From here on another worker may lease it, after its pause.
+      entry->is_out = false;
+      auto why = crash::requested_failure();
+      const auto reply = server.fail(l.ref(), std::move(why)).get();
+      (void)is_done(reply ? answer::yes : crash::answer_for(reply.error().code));
       return;
     }
-    job->may_have_ended = true;
-    job->is_out = false;
+    entry->may_have_ended = true;
+    entry->is_out = false;
     bool was_done = false;
     if (is_hopeless) {
-      auto why = crash::failure_asked_for();
+      auto why = crash::requested_failure();
       why.for_good = true;
-      const auto said = server.fail(l.ref(), std::move(why)).get();
-      was_done = is_done(said ? answer::yes : crash::answer_for(said.error().code));
+      const auto reply = server.fail(l.ref(), std::move(why)).get();
+      was_done = is_done(reply ? answer::yes : crash::answer_for(reply.error().code));
     } else {
-      const auto said = server.ack(l.ref()).get();
-      was_done = is_done(said ? answer::yes : crash::answer_for(said.error().code));
+      const auto reply = server.ack(l.ref()).get();
+      was_done = is_done(reply ? answer::yes : crash::answer_for(reply.error().code));
     }
     if (!was_done) return;
-    job->has_ended = true;
-    if (l.it->spec.queue == "lines") ++out_.all.keyed_done;
+    entry->has_ended = true;
+    if (l.job->spec.queue == "lines") ++out_.all.keyed_done;
   }
 
   // --- the end ---
 
   void drain() {
     const auto server = lives_.last();
-    if (server == nullptr) return out_.say("the last server did not open");
+    if (server == nullptr) return out_.add("the last server did not open");
     random chance(1);
     const auto give_up = seam::now() + 5min;
     while (seam::now() < give_up) {
       if (work_once(*server, chance)) continue;
       std::uint64_t left = 0;
       for (const auto& q : server->queues()) {
-        // Of a batch that failed, what waits for its success stays, and the other way round.
+        // After a failed batch, the jobs that wait for its success stay, and vice versa.
         left += q.counts.unfinished() - (q.name == "callbacks" ? q.counts.held : 0);
       }
       if (left == 0) return;
       pass(100ms);
     }
-    out_.say("it could not be drained");
+    out_.add("the server could not be drained");
   }
 
   void judge() {
     for (std::uint64_t k = 0; k < keys; ++k) {
       for (const auto& [n, job] : lines_[k]) {
         if (job.is_expected()) {
-          out_.say("k" + std::to_string(k) + " " + std::to_string(n) + " is lost");
+          out_.add("k" + std::to_string(k) + " " + std::to_string(n) + " is lost");
         }
       }
     }
@@ -296,7 +299,7 @@ class workflow_player {
         const std::string_view never = batch.fails ? "success" : "failure";
         const bool runs = kind != never;
         if (batch.jobs[kind].ids.empty() == runs) {
-          out_.say("batch " + std::to_string(n) + ": " + kind + (runs ? " never ran" : " ran"));
+          out_.add("batch " + std::to_string(n) + ": " + kind + (runs ? " never ran" : " ran"));
         }
       }
     }
@@ -312,9 +315,9 @@ class workflow_player {
 }  // namespace
 
 workflow run(const workflow_plan& plan) {
-  auto [made, said] =
+  auto [made, findings] =
       play<workflow_player, workflow>(plan, {.name = "workflow", .steps_max = 20'000'000});
-  made.broken += said;
+  made.broken += findings;
   return std::move(made);
 }
 

@@ -1,8 +1,8 @@
 #pragma once
 
-// A history (history.hpp) of jobs that wait for one another: jobs of a key, which run one at a time
-// in the order of their pushes, and batches of steps with callbacks, which run when they should,
-// each of them as one job, whatever crashes.
+// A history (history.hpp) of dependent jobs: jobs of a key, which run one at a time
+// in the order of their pushes, and batches of steps with callbacks, which run when due,
+// each as exactly one job, despite crashes.
 
 #include <cstdint>
 #include <cstdio>
@@ -24,9 +24,9 @@ struct workflow {
   disk_counts disk;
   std::uint64_t keyed = 0, keyed_done = 0;  // jobs with a key: acknowledged, ended
   std::uint64_t batches = 0, callbacks = 0;
-  std::uint64_t leases = 0, again = 0;  // of these, for jobs that had been given out before
+  std::uint64_t leases = 0, again = 0;  // of these, repeated leases of a job
   std::uint64_t steps = 0, events = 0, hash = 0;
-  std::string broken;  // empty, or the promises that were
+  std::string broken;  // empty, or the broken guarantees
 
   bool ok() const noexcept { return broken.empty(); }
   void add(const workflow& more);

@@ -1,4 +1,4 @@
-// Keys and batches under crashes: the promises about jobs that wait for one another.
+// Keys and batches under crashes: the guarantees of dependent jobs.
 
 #include "tests/sim_jobs/workflow.hpp"
 

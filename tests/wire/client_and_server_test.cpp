@@ -1,4 +1,4 @@
-// Every call of the client on a real server: it does what the same call of the engine does.
+// Every call of the client on a real server has the effect of the same call of the engine.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 using sluice::testing::eventually;
 using testing::served_engine;
 
-TEST(ClientAndServer, AJobArrivesAsItWasPushed) {
+TEST(ClientAndServer, AJobIsStoredAsPushed) {
   served_engine both;
   const job_spec spec{
       .queue = "a/b:c",
@@ -31,32 +31,32 @@ TEST(ClientAndServer, AJobArrivesAsItWasPushed) {
       .unique = {.key = "u", .until = unique_until::elapsed, .lasts = 1h},
       .metadata = R"({"trace":"abc"})",
       .keep_for = 2h};
-  const auto pushed = both.there().push(spec);
+  const auto pushed = both.remote().push(spec);
   ASSERT_TRUE(pushed) << pushed.error().message;
-  EXPECT_EQ(both.here().get(pushed->id).get()->spec, spec);
-  EXPECT_EQ(both.there().get(pushed->id)->spec, spec);
-  const auto again = both.there().push(spec);
+  EXPECT_EQ(both.local().get(pushed->id).get()->spec, spec);
+  EXPECT_EQ(both.remote().get(pushed->id)->spec, spec);
+  const auto again = both.remote().push(spec);
   ASSERT_TRUE(again);
-  EXPECT_EQ(again->what, push_receipt::fate::duplicate);
+  EXPECT_EQ(again->outcome, push_receipt::fate::duplicate);
   EXPECT_EQ(again->id, pushed->id);
 }
 
-TEST(ClientAndServer, BytesStayWhatTheyAre) {
+TEST(ClientAndServer, BytesAreUnchanged) {
   served_engine both;
   std::string bytes;
   for (int i = 0; i < 256; ++i) bytes += static_cast<char>(i);
   const payload args{bytes, content_type::bytes};
-  const auto pushed = both.there().push({.kind = "k", .args = args});
-  const auto leased = both.there().lease({});
+  const auto pushed = both.remote().push({.kind = "k", .args = args});
+  const auto leased = both.remote().lease({});
   ASSERT_TRUE(leased) << leased.error().message;
-  EXPECT_EQ(leased->front().it->spec.args, args);
-  EXPECT_TRUE(both.there().ack(leased->front().ref(), args));
-  EXPECT_EQ(both.there().get(pushed->id)->result, args);
+  EXPECT_EQ(leased->front().job->spec.args, args);
+  EXPECT_TRUE(both.remote().ack(leased->front().ref(), args));
+  EXPECT_EQ(both.remote().get(pushed->id)->result, args);
 }
 
 TEST(ClientAndServer, AJobGoesThroughItsLife) {
   served_engine both;
-  client& c = both.there();
+  client& c = both.remote();
   const auto id = c.push({.kind = "k", .retry = {.first = 0ms, .jitter = 0}})->id;
 
   auto leased = c.lease({.max = 3, .worker = "w", .lease_for = 20s});
@@ -96,9 +96,9 @@ TEST(ClientAndServer, AJobGoesThroughItsLife) {
 
 TEST(ClientAndServer, ManyArePushedAndAckedTogether) {
   served_engine both;
-  client& c = both.there();
+  client& c = both.remote();
   std::vector<job_spec> specs(100, {.kind = "k"});
-  specs[50].kind = "";  // refused
+  specs[50].kind = "";  // invalid
   const auto pushed = c.push_many(specs);
   ASSERT_EQ(pushed.size(), 100U);
   EXPECT_EQ(pushed[50].error().code, error_code::invalid);
@@ -122,7 +122,7 @@ TEST(ClientAndServer, ManyArePushedAndAckedTogether) {
 
 TEST(ClientAndServer, QueuesAreConfiguredPausedListedAndPurged) {
   served_engine both;
-  client& c = both.there();
+  client& c = both.remote();
   const auto made =
       c.configure("q/1", {.capacity_jobs = 3, .when_full = overflow::reject, .keep_results = 5s});
   ASSERT_TRUE(made) << made.error().message;
@@ -133,7 +133,7 @@ TEST(ClientAndServer, QueuesAreConfiguredPausedListedAndPurged) {
   EXPECT_TRUE(c.configure("q/1", {.paused = true})->options.paused);
   EXPECT_EQ(c.lease({.queues = {"q/1"}}, deadline::after(20ms)).error().code,
             error_code::timed_out);
-  EXPECT_EQ(c.queues()->size(), both.here().queues().size());
+  EXPECT_EQ(c.queues()->size(), both.local().queues().size());
   EXPECT_EQ(c.purge("q/1").value(), 3U);
   EXPECT_EQ(c.queue("q/1")->counts.unfinished(), 0U);
   EXPECT_EQ(c.queue("none").error().code, error_code::not_found);
@@ -141,61 +141,61 @@ TEST(ClientAndServer, QueuesAreConfiguredPausedListedAndPurged) {
 
 TEST(ClientAndServer, JobsAreListedPageByPage) {
   served_engine both;
-  client& c = both.there();
+  client& c = both.remote();
   for (int i = 0; i < 25; ++i) ASSERT_TRUE(c.push({.kind = i % 2 == 0 ? "even" : "odd"}));
   std::vector<job_id> seen;
-  list_request what{.queue = "default", .state = job_state::ready, .kind = "even", .limit = 4};
+  list_request request{.queue = "default", .state = job_state::ready, .kind = "even", .limit = 4};
   for (int pages = 0; pages < 100; ++pages) {
-    const auto page = c.list(what);
+    const auto page = c.list(request);
     ASSERT_TRUE(page) << page.error().message;
     for (const job& j : page->jobs) seen.push_back(j.id);
     if (!page->cursor) break;
-    what.after = *page->cursor;
+    request.after = *page->cursor;
   }
   EXPECT_EQ(seen.size(), 13U);
   EXPECT_TRUE(std::ranges::is_sorted(seen));
 }
 
-TEST(ClientAndServer, APushWaitsForRoomAndALeaseForAJob) {
+TEST(ClientAndServer, APushWaitsForCapacityAndALeaseForAJob) {
   served_engine both;
-  client& c = both.there();
+  client& c = both.remote();
   ASSERT_TRUE(c.configure("q", {.capacity_jobs = 1, .when_full = overflow::block}));
   ASSERT_TRUE(c.push({.queue = "q", .kind = "k"}));
   EXPECT_EQ(c.push({.queue = "q", .kind = "k"}, deadline::after(30ms)).error().code,
             error_code::timed_out);
   auto second = c.async_push({.queue = "q", .kind = "k"}, deadline::after(30s));
-  eventually([&] { return both.here().stats().waiting_pushes == 1; });
+  eventually([&] { return both.local().stats().waiting_pushes == 1; });
   const auto first = c.lease({.queues = {"q"}});
   EXPECT_TRUE(c.ack(first->front().ref()));
   EXPECT_TRUE(second.get());
 
   auto lease = c.async_lease({.queues = {"later"}}, deadline::after(30s));
-  eventually([&] { return both.here().stats().waiting_leases == 1; });
+  eventually([&] { return both.local().stats().waiting_leases == 1; });
   EXPECT_TRUE(c.push({.queue = "later", .kind = "k"}));
   EXPECT_TRUE(lease.get());
 }
 
-TEST(ClientAndServer, AStoppedLeaseIsCalledOffAtTheServer) {
+TEST(ClientAndServer, AStoppedLeaseIsCancelledAtTheServer) {
   served_engine both;
-  client& c = both.there();
+  client& c = both.remote();
   std::stop_source stop;
   auto lease = c.async_lease({}, stop.get_token());
-  eventually([&] { return both.here().stats().waiting_leases == 1; });
+  eventually([&] { return both.local().stats().waiting_leases == 1; });
   stop.request_stop();
   EXPECT_EQ(lease.get().error().code, error_code::stopped);
-  eventually([&] { return both.here().stats().waiting_leases == 0; });
-  // A job that comes now is there for somebody else.
+  eventually([&] { return both.local().stats().waiting_leases == 0; });
+  // A job pushed now is delivered to the next lease.
   ASSERT_TRUE(c.push({.kind = "k"}));
   EXPECT_EQ(c.lease({})->front().attempt, 1U);
 }
 
-TEST(ClientAndServer, HealthSaysWhyPushesAreRefused) {
+TEST(ClientAndServer, HealthReportsWhyPushesAreRejected) {
   atomic<bool> full{false};
-  served_engine both({.before_apply = [&](const batch&) -> std::optional<error> {
+  served_engine both({.before_apply = [&](const transaction&) -> std::optional<error> {
     if (!full.load()) return std::nullopt;
     return error{error_code::disk_full, "the disk is full"};
   }});
-  client& c = both.there();
+  client& c = both.remote();
   EXPECT_TRUE(c.health()->takes_pushes);
   full.store(true);
   EXPECT_EQ(c.push({.kind = "k"}).error().code, error_code::disk_full);
@@ -208,9 +208,9 @@ TEST(ClientAndServer, HealthSaysWhyPushesAreRefused) {
   EXPECT_TRUE(c.push({.kind = "k"}));
 }
 
-TEST(ClientAndServer, GoesOnWithAServerThatCameBack) {
+TEST(ClientAndServer, ContinuesWithARestartedServer) {
   served_engine both;
-  client& c = both.there();
+  client& c = both.remote();
   ASSERT_TRUE(c.push({.kind = "k"}));
   both.stop_server();
   EXPECT_EQ(c.push({.kind = "k"}).error().code, error_code::unavailable);
@@ -226,13 +226,13 @@ TEST(ClientAndServer, ManyThreadsShareOneClient) {
   for (int t = 0; t < threads; ++t) {
     running.emplace_back([&] {
       for (int i = 0; i < each; ++i) {
-        const auto pushed = both.there().push({.kind = "k"});
+        const auto pushed = both.remote().push({.kind = "k"});
         ASSERT_TRUE(pushed) << pushed.error().message;
       }
     });
   }
   running.clear();
-  EXPECT_EQ(both.there().queue("default")->counts.ready,
+  EXPECT_EQ(both.remote().queue("default")->counts.ready,
             static_cast<std::uint64_t>(threads * each));
 }
 

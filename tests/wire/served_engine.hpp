@@ -1,6 +1,6 @@
 #pragma once
 
-// An engine with a store in memory behind a real HTTP server on a free port, and a client of it.
+// An engine with a memory store, a real HTTP server for it on a free port, and a client.
 
 #include <memory>
 #include <optional>
@@ -21,11 +21,11 @@ class served_engine {
     start(0);
   }
 
-  engine& here() { return *engine_; }
-  client& there() { return *client_; }
+  engine& local() { return *engine_; }
+  client& remote() { return *client_; }
   std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
 
-  // The server goes away and, later, comes back on the same port; the engine lives on.
+  // Stops the server. The engine continues, and start_server restarts it on the same port.
   void stop_server() {
     server_->stop(deadline::after(std::chrono::seconds(0)));
     server_.reset();

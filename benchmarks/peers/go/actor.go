@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A goroutine with a channel of its own stands for an actor with its mailbox.
+// A goroutine with its own channel represents an actor with its mailbox.
 
 func init() {
 	workloads["actor-pingpong"] = func(s sizes, d time.Duration) tally {
@@ -47,7 +47,7 @@ func init() {
 	}
 }
 
-// ring sends one token around until the time is over; the token counts its hops.
+// ring sends one token around until the time has passed; the token counts its hops.
 func ring(size, capacity int, duration time.Duration) tally {
 	mailboxes := make([]chan uint64, size)
 	for i := range mailboxes {
@@ -68,7 +68,7 @@ func ring(size, capacity int, duration time.Duration) tally {
 	}
 	bodies = append(bodies, func(c *clock) uint64 {
 		var laps, token uint64
-		for !c.isOver() {
+		for !c.hasEnded() {
 			mailboxes[1] <- token + 1
 			token = <-mailboxes[0]
 			laps++
@@ -82,8 +82,8 @@ func ring(size, capacity int, duration time.Duration) tally {
 
 const messagesPerSender = 1000000
 
-// fanIn has every sender send a million messages into one channel, in rounds until the time is
-// over.
+// fanIn runs rounds until the time has passed: in each, every sender sends a million messages into
+// one channel.
 func fanIn(senders, capacity int, duration time.Duration) tally {
 	var total tally
 	for total.took < duration {
@@ -112,7 +112,7 @@ func fanIn(senders, capacity int, duration time.Duration) tally {
 	return total
 }
 
-// population is many goroutines that wait for messages.
+// population is a set of goroutines that wait for messages.
 type population struct {
 	mailboxes []chan *uint64
 	answered  sync.WaitGroup
@@ -133,7 +133,7 @@ func populate(size int) *population {
 	return p
 }
 
-// count has each of them add one.
+// count sends each goroutine one message and checks that all have handled it.
 func (p *population) count() {
 	var counted uint64
 	p.answered.Add(len(p.mailboxes))

@@ -14,7 +14,7 @@ func init() {
 	}
 }
 
-// pool is as many goroutines as it is told, over one channel of functions.
+// pool is a number of goroutines over one channel of functions.
 type pool struct {
 	functions chan func()
 	done      sync.WaitGroup
@@ -34,14 +34,14 @@ func newPool(goroutines, capacity int) *pool {
 	return p
 }
 
-// finish returns when all that was submitted has run.
+// finish returns when all submitted functions have run.
 func (p *pool) finish() {
 	close(p.functions)
 	p.done.Wait()
 }
 
-// submit has one goroutine submit rounds of a million empty functions, each round to a new pool,
-// until the time is over. Before, functions that count show that the pool runs what it is given.
+// submit submits rounds of a million empty functions from one goroutine, each round to a new pool,
+// until the time has passed. An unmeasured round before checks that the pool runs its functions.
 func submit(goroutines, capacity int, duration time.Duration) tally {
 	var ran uint64
 	counting := newPool(goroutines, capacity)

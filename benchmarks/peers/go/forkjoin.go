@@ -23,7 +23,7 @@ func forkedFib(n int) int64 {
 	return <-first + second
 }
 
-// fibRepeatedly computes fib(n) until the time is over, and counts forks.
+// fibRepeatedly computes fib(n) until the time has passed, and counts forks.
 func fibRepeatedly(n int, duration time.Duration) tally {
 	var result, next int64 = 0, 1
 	for i := 0; i < n; i++ {

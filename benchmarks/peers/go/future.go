@@ -2,13 +2,13 @@ package main
 
 import "time"
 
-// chain10 sends a number through ten goroutines, each of which adds one and hands it to the next
-// over a channel of capacity 1, as close as Go comes to a chain of continuations.
+// chain10 sends a number through ten goroutines, each of which adds one and sends it to the next
+// over a channel of capacity 1: Go's equivalent of a chain of continuations.
 func chain10(duration time.Duration) tally {
 	const length = 10
 	return run(duration, []func(*clock) uint64{func(c *clock) uint64 {
 		var rounds, sum, expected uint64
-		for !c.isOver() {
+		for !c.hasEnded() {
 			first := make(chan uint64, 1)
 			before := first
 			for i := 0; i < length; i++ {
@@ -26,13 +26,13 @@ func chain10(duration time.Duration) tally {
 	}})
 }
 
-// whenAll1000 has a channel of capacity 1 for each of a thousand values and a goroutine that
-// gathers them all.
+// whenAll1000 uses a channel of capacity 1 for each of a thousand values and a goroutine that
+// gathers them.
 func whenAll1000(duration time.Duration) tally {
 	const count = 1000
 	return run(duration, []func(*clock) uint64{func(c *clock) uint64 {
 		var rounds, sum, expected uint64
-		for !c.isOver() {
+		for !c.hasEnded() {
 			promises := make([]chan uint64, count)
 			for i := range promises {
 				promises[i] = make(chan uint64, 1)

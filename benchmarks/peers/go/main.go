@@ -2,10 +2,10 @@
 //
 //	peer WORKLOAD PRODUCERS CONSUMERS CAPACITY MILLISECONDS
 //
-// WORKLOAD is one of the table below, to which other files add theirs. Runs it briefly to warm up,
-// then for the time it is told, checks that every item arrived, and prints operations per second.
-// Or it is one of the measurements, which need a fresh process: those run once and print a number
-// in a unit of their own.
+// WORKLOAD is an entry of `workloads`, which other files extend: runs it briefly to warm up, then
+// for the given time, checks that every item arrived, and prints operations per second. Or it is an
+// entry of `measurements`, which need a fresh process: runs it once and prints a number in its own
+// unit.
 package main
 
 import (
@@ -23,19 +23,19 @@ func fail(format string, args ...any) {
 	os.Exit(1)
 }
 
-// clock tells the goroutines of a run when its time is over.
-type clock struct{ over int32 }
+// clock signals the goroutines of a run that its time has passed.
+type clock struct{ ended int32 }
 
-func (c *clock) isOver() bool { return atomic.LoadInt32(&c.over) != 0 }
+func (c *clock) hasEnded() bool { return atomic.LoadInt32(&c.ended) != 0 }
 
-// tally is what a run came to.
+// tally is the result of a run.
 type tally struct {
 	operations uint64
 	took       time.Duration
 }
 
-// run starts every body in a goroutine. All gather at a gate first; the time runs from its opening
-// until the last body has returned. Bodies return how many operations they did that count.
+// run starts every body in a goroutine. All gather at a gate first; the time is measured from its
+// opening until the last body has returned. Bodies return the number of operations that count.
 func run(duration time.Duration, bodies []func(*clock) uint64) tally {
 	var gathered, done sync.WaitGroup
 	var operations uint64
@@ -55,7 +55,7 @@ func run(duration time.Duration, bodies []func(*clock) uint64) tally {
 	opened := time.Now()
 	close(gate)
 	time.Sleep(duration)
-	atomic.StoreInt32(&c.over, 1)
+	atomic.StoreInt32(&c.ended, 1)
 	done.Wait()
 	return tally{operations, time.Since(opened)}
 }
@@ -66,9 +66,9 @@ func expectSum(arrived, expected uint64) {
 	}
 }
 
-// sendUntilOver sends 1, 2, 3, ... and returns how many that were, and their sum.
-func sendUntilOver(to chan<- uint64, c *clock) (count, sum uint64) {
-	for !c.isOver() {
+// sendUntilEnd sends 1, 2, 3, ... and returns their count and sum.
+func sendUntilEnd(to chan<- uint64, c *clock) (count, sum uint64) {
+	for !c.hasEnded() {
 		count++
 		to <- count
 		sum += count
@@ -76,7 +76,7 @@ func sendUntilOver(to chan<- uint64, c *clock) (count, sum uint64) {
 	return count, sum
 }
 
-// handOver has all producers and consumers share one channel, which the last producer closes.
+// handOver uses one channel for all producers and consumers, which the last producer closes.
 func handOver(producers, consumers, capacity int, duration time.Duration) tally {
 	queue := make(chan uint64, capacity)
 	stillProducing := int32(producers)
@@ -84,7 +84,7 @@ func handOver(producers, consumers, capacity int, duration time.Duration) tally 
 	var bodies []func(*clock) uint64
 	for p := 0; p < producers; p++ {
 		bodies = append(bodies, func(c *clock) uint64 {
-			count, sum := sendUntilOver(queue, c)
+			count, sum := sendUntilEnd(queue, c)
 			atomic.AddUint64(&expected, sum)
 			if atomic.AddInt32(&stillProducing, -1) == 0 {
 				close(queue)
@@ -113,7 +113,7 @@ func pingPong(capacity int, duration time.Duration) tally {
 	back := make(chan uint64, capacity)
 	ping := func(c *clock) uint64 {
 		var ball, arrived, expected uint64
-		for !c.isOver() {
+		for !c.hasEnded() {
 			ball++
 			there <- ball
 			arrived += <-back
@@ -132,7 +132,7 @@ func pingPong(capacity int, duration time.Duration) tally {
 	return run(duration, []func(*clock) uint64{ping, pong})
 }
 
-// selectOverFour has four producers with a channel each and one consumer that selects. A producer
+// selectOverFour uses four producers with a channel each and one consumer that selects. A producer
 // ends with a 0.
 func selectOverFour(capacity int, duration time.Duration) tally {
 	var channels [4]chan uint64
@@ -142,7 +142,7 @@ func selectOverFour(capacity int, duration time.Duration) tally {
 		channel := make(chan uint64, capacity)
 		channels[p] = channel
 		bodies = append(bodies, func(c *clock) uint64 {
-			count, sum := sendUntilOver(channel, c)
+			count, sum := sendUntilEnd(channel, c)
 			channel <- 0
 			atomic.AddUint64(&expected, sum)
 			return count
@@ -170,7 +170,7 @@ func selectOverFour(capacity int, duration time.Duration) tally {
 	return result
 }
 
-// sizes are the numbers on the command line; a workload uses those that it needs.
+// sizes are the numbers on the command line; a workload may ignore some.
 type sizes struct{ producers, consumers, capacity int }
 
 // workloads by name. A file of this folder adds its own in init().
@@ -182,7 +182,7 @@ var workloads = map[string]func(sizes, time.Duration) tally{
 	"select":   func(s sizes, d time.Duration) tally { return selectOverFour(s.capacity, d) },
 }
 
-// measurements by name, as workloads.
+// measurements by name, like workloads.
 var measurements = map[string]func(sizes) float64{}
 
 func main() {

@@ -9,7 +9,7 @@ import java.util.concurrent.atomic.AtomicLong;
  * <pre>ExecutorPeer submit PRODUCERS THREADS CAPACITY MILLISECONDS</pre>
  *
  * One thread submits rounds of a million empty functions, each round to a new pool, until the time
- * is over; the pool has no bound, so CAPACITY is not used. Runs until the JIT has compiled the
+ * has passed; the pool has no bound, so CAPACITY is not used. Runs until the JIT has compiled the
  * loops, then measures and prints functions per second.
  */
 public final class ExecutorPeer {
@@ -59,7 +59,7 @@ public final class ExecutorPeer {
         return functions / (took / 1e9);
     }
 
-    /** Returns when all that was submitted has run. */
+    /** Returns when all submitted functions have run. */
     private static void finish(ForkJoinPool pool) throws InterruptedException {
         pool.shutdown();
         if (!pool.awaitTermination(1, TimeUnit.MINUTES)) {

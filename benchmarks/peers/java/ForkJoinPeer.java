@@ -7,9 +7,9 @@ import java.util.concurrent.RecursiveTask;
  *
  * <pre>ForkJoinPeer fib PRODUCERS THREADS N MILLISECONDS</pre>
  *
- * Computes fib(N) until the time is over: every call above 1 forks the first, computes the second
- * and joins. PRODUCERS is not used. Runs until the JIT has compiled it, then measures and prints
- * forks per second.
+ * Computes fib(N) until the time has passed: every call above 1 forks the first, computes the
+ * second and joins. PRODUCERS is not used. Runs until the JIT has compiled it, then measures and
+ * prints forks per second.
  */
 public final class ForkJoinPeer {
     private static final int WARM_UP_RUNS = 4;

@@ -6,9 +6,9 @@ import java.util.concurrent.CompletableFuture;
  *
  * <pre>FuturePeer WORKLOAD PRODUCERS CONSUMERS CAPACITY MILLISECONDS</pre>
  *
- * WORKLOAD is chain10 or when_all_1000; the numbers in between are those of every peer, and not
- * used. Runs it several times until the JIT has compiled it, then for the time it is told, checks
- * what came out, and prints operations per second.
+ * WORKLOAD is chain10 or when_all_1000; the other arguments are common to all peers, and not used.
+ * Runs it several times until the JIT has compiled it, then for the given time, checks the results,
+ * and prints operations per second.
  */
 public final class FuturePeer {
     private static final int WARM_UP_RUNS = 4;
@@ -16,7 +16,7 @@ public final class FuturePeer {
     private static final int COUNT = 1000;
 
     private interface Round {
-        /** Returns what came out for n. */
+        /** Returns the result for n. */
         long run(long n);
     }
 
@@ -41,7 +41,7 @@ public final class FuturePeer {
                 : measure(FuturePeer::whenAll1000, 1, COUNT, COUNT, 0, milliseconds);
     }
 
-    /** Rounds in batches until the time is over; a round for n must give n * times + plus. */
+    /** Rounds in batches until the time has passed; a round for n must return n * times + plus. */
     private static double measure(
             Round round, int batch, long operations, long times, long plus, long milliseconds) {
         long started = System.nanoTime();
@@ -78,7 +78,7 @@ public final class FuturePeer {
         return f.join();
     }
 
-    /** allOf has no values of its own: they are asked of each. */
+    /** allOf has no values, so they are read from each future. */
     private static long whenAll1000(long n) {
         @SuppressWarnings({"unchecked", "rawtypes"})
         CompletableFuture<Long>[] promises = new CompletableFuture[COUNT];

@@ -13,19 +13,19 @@ import java.util.concurrent.atomic.AtomicLong;
  * <pre>QueuePeer WORKLOAD PRODUCERS CONSUMERS CAPACITY MILLISECONDS</pre>
  *
  * WORKLOAD is hand-over or pingpong. Runs it several times until the JIT has compiled the loops,
- * then for the time it is told, checks that every item arrived, and prints operations per second.
- * Items are boxed, as they are in any Java queue. A 0 tells a consumer to stop.
+ * then for the given time, checks that every item arrived, and prints operations per second.
+ * Items are boxed, as in any Java queue. A 0 stops a consumer.
  */
 public final class QueuePeer {
     private static final int WARM_UP_RUNS = 4;
 
-    /** Tells the threads of a run when its time is over. */
+    /** Signals the threads of a run that its time has passed. */
     private static final class Clock {
         volatile boolean over;
     }
 
     private interface Body {
-        /** Returns how many operations it did that count. */
+        /** Returns the number of its operations that count. */
         long run(Clock clock) throws InterruptedException;
     }
 
@@ -120,7 +120,7 @@ public final class QueuePeer {
 
     /**
      * Runs every body in a thread and returns their operations per second. All gather at a gate
-     * first; the time runs from its opening until the last thread has ended.
+     * first; the time is measured from its opening until the last thread has ended.
      */
     private static double run(long milliseconds, List<Body> bodies) throws InterruptedException {
         Clock clock = new Clock();

@@ -26,19 +26,19 @@
 #include "sluice/actor/actor_system.hpp"
 #include "sluice/actor/actor_test_kit.hpp"
 #include "sluice/actor/actor_trace.hpp"
-#include "sluice/actor/actor_watch.hpp"
 #include "sluice/actor/any_ref.hpp"
 #include "sluice/actor/event_bus.hpp"
 #include "sluice/actor/keyed_actor.hpp"
 #include "sluice/actor/keyed_actors.hpp"
 #include "sluice/actor/keyed_ref.hpp"
-#include "sluice/actor/letting_others_in.hpp"
 #include "sluice/actor/memory_actor_store.hpp"
 #include "sluice/actor/message.hpp"
 #include "sluice/actor/observer_list.hpp"
+#include "sluice/actor/reentrant.hpp"
 #include "sluice/actor/ref.hpp"
 #include "sluice/actor/responder.hpp"
 #include "sluice/actor/sqlite/sqlite_actor_store.hpp"
+#include "sluice/actor/stall_detector.hpp"
 #include "sluice/actor/supervision.hpp"
 #include "sluice/executor/work_stealing_pool.hpp"
 
@@ -91,8 +91,8 @@ void asks(const ref<counter>& counter) {
 struct done {};
 class sums : public actor<sums, total, done> {
  public:
-  void on(total, responder<int> to) { waiting_.push_back(std::move(to)); }
-  void on(done) { for (auto& to : waiting_) to.reply(sum_); }
+  void on(total, responder<int> asker) { waiting_.push_back(std::move(asker)); }
+  void on(done) { for (auto& asker : waiting_) asker.reply(sum_); }
 
  private:
   int sum_ = 0;
@@ -116,7 +116,7 @@ class account_actor : public actor<account_actor, balance> {
 };
 void errors(const ref<account_actor>& account) {
   try { use(account.ask(balance{}).get()); }
-  catch (const actor_error& e) { if (e.why() == actor_error::gone) reopen(); }
+  catch (const actor_error& e) { if (e.why() == actor_error::terminated) reopen(); }
 }
 
 struct line { std::string text; };
@@ -135,7 +135,7 @@ class boss : public actor<boss, begin> {
  public:
   void on(begin) {
     actor_options o;
-    o.children = {.who = strategy::rest_for_one, .restarts_max = 3, .within = 5s};
+    o.children = {.strategy = strategy::rest_for_one, .restarts_max = 3, .within = 5s};
     auto log = spawn_with<logger>({.name = "log", .kind = child_kind::permanent});
   }
 };
@@ -190,9 +190,9 @@ class desk : public actor<desk, order_placed> {
   void on(order_placed);
   void subscribes() {
     event_bus bus;
-    auto mine = bus.subscribe<order_placed>("orders.*", self());
-    std::size_t told = bus.publish("orders.eu", order_placed{17});
-    bus.unsubscribe(mine);
+    auto subscription = bus.subscribe<order_placed>("orders.*", self());
+    std::size_t accepted = bus.publish("orders.eu", order_placed{17});
+    bus.unsubscribe(subscription);
   }
 };
 
@@ -254,7 +254,7 @@ future<std::string> fetch(const std::string& url);
 class cache : public actor<cache, refresh, get> {
  public:
   task<> on(refresh) {
-    auto page = co_await letting_others_in(fetch(url_));   // get(), put() are served meanwhile
+    auto page = co_await reentrant(fetch(url_));   // get(), put() are served meanwhile
     cache_ = std::move(page);
   }
   std::string on(get) { return cache_; }
@@ -282,10 +282,10 @@ void traced(executor& pool, std::ofstream& file) {
   file << trace.chrome_json();           // for chrome://tracing or ui.perfetto.dev
 }
 void watched(executor& pool) {
-  actor_watch watch({.slow_after = 5s,
-                     .on_slow = [](const slow_handler& s) { log(s.text()); },
-                     .on_cycle = [](const actor_cycle& c) { log(c.text()); }});
-  actor_system system(pool, {.observer = &watch});
+  stall_detector detector({.slow_after = 5s,
+                           .on_slow = [](const slow_handler& s) { log(s.text()); },
+                           .on_cycle = [](const actor_cycle& c) { log(c.text()); }});
+  actor_system system(pool, {.observer = &detector});
 }
 void both(executor& pool) {
   actor_trace trace;
@@ -305,7 +305,7 @@ void probes(actor_test_kit& kit) {
   shop.expect_no_message();
 }
 
-struct open { recipient<opened> to; };
+struct open { recipient<opened> visitor; };
 class door_actor : public actor<door_actor, open> {
  public:
   explicit door_actor(std::chrono::seconds closes_after);

@@ -13,11 +13,7 @@
 
 #include "sluice/base/clock.hpp"
 #include "sluice/base/outcome.hpp"
-#include "sluice/base/per_thread.hpp"
-#include "sluice/base/rendezvous.hpp"
-#include "sluice/base/run_local.hpp"
-#include "sluice/base/shared.hpp"
-#include "sluice/base/signal_pipe.hpp"
+#include "sluice/base/race_checked.hpp"
 #include "sluice/base/unique_function.hpp"
 #include "sluice/channel/channel.hpp"
 #include "sluice/channel/select.hpp"
@@ -32,7 +28,6 @@ namespace header_examples::base_and_queue {
 using namespace sluice;
 using namespace std::chrono_literals;
 using sluice::clock;  // and not that of <time.h>
-using sluice::seam::signal_pipe;
 
 template <class... Args>
 int log(const Args&...) {
@@ -89,32 +84,9 @@ void outcomes(bounded_queue<job>& queue, const job& job) {
   if (auto s = queue.try_push(job); !s) log(to_string(s));
 }
 
-inline thread_local std::uint32_t number = 0;
-SLUICE_PER_THREAD inline std::uint32_t thread_number() noexcept { return number; }
-
-struct owner {
-  std::uint64_t number;
-};
-owner owner_of(const std::vector<owner>& owners, std::uint64_t key) {
-  const auto best = std::ranges::max(owners, {}, [&](auto& o) { return bid(o.number, key); });
-  return best;
-}
-
-struct steady : sluice::clock {
-  time_point now() const noexcept override;
-  bool arm(timer& t, time_point when) override;
-  bool disarm(timer& t) noexcept override;
-};
-clock& real_clock() { return run_local<steady>(); }
-
 void data(std::mutex& m) {
-  shared<int> balance{0};                 // guarded by m
+  race_checked<int> balance{0};                 // guarded by m
   { std::lock_guard hold(m); balance.write(balance.read() + 10); }
-}
-
-void signals() {
-  signal_pipe usr1(SIGUSR1);
-  while (usr1.wait()) print_everything();              // until somebody calls close()
 }
 
 void functions() {
@@ -127,8 +99,8 @@ void functions() {
 void bounded(job j) {
   sluice::bounded_queue<job> jobs(1024);
   std::jthread worker([&] { while (auto j = jobs.pop()) run(*j); });
-  if (auto s = jobs.try_push_for(std::move(j), 50ms); !s) reply(503);
-  jobs.close();                       // the worker drains what is inside and ends
+  if (auto s = jobs.push(std::move(j), 50ms); !s) reply(503);
+  jobs.close();                       // the worker drains the queue and ends
 
   sluice::bounded_queue<frame> frames({.capacity = 8, .overflow = overflow::drop_oldest});
 }
@@ -178,9 +150,9 @@ task<> choose(channel<order>& orders, channel<std::string>& log, std::string lin
   auto r = select(on_receive(orders, [&](outcome<order> o) { book(o); }),
                   on_send(log, line, [&](status s) { note(s); }));
   if (r.index == 0) ++booked;
-  r = try_select(on_receive(orders, book));  // never waits: `empty`, as Go's default
-  r = try_select_for(50ms, on_receive(orders, book));  // or timed_out
-  r = select(stop, on_receive(orders, book));          // or stopped
+  r = try_select(on_receive(orders, book));    // never waits: `empty`, as Go's default
+  r = select(50ms, on_receive(orders, book));  // or timed_out
+  r = select(stop, on_receive(orders, book));  // or stopped
   r = co_await async_select({}, on_receive(orders, book));
 }
 

@@ -148,7 +148,7 @@ void routed(executor& pool, order o) {
   auto ann = desk.join(pool, [](order& o) { book(o); });
   auto bob = desk.join(pool, [](order& o) { book(o); });
   (void)desk.push(std::move(o));               // orders of one account are booked in order
-  bob.leave();                                 // ann goes on with his
+  bob.leave();                                 // ann gets his items
 }
 
 int deposit(executor& pool, int& balance) {
@@ -165,7 +165,7 @@ void submissions(thread_pool& pool) {
 void thumbs(std::vector<image>& album) {
   thread_pool pool({.core = 4, .capacity = 1000, .name = "thumbs"});
   for (auto& image : album) {
-    if (!pool.submit([&image] { shrink(image); })) break;  // somebody has closed it
+    if (!pool.submit([&image] { shrink(image); })) break;  // the pool is closed
   }
   pool.drain();
 }
@@ -262,7 +262,7 @@ task<> tidy_up(scope& s);
 
 void spawned(executor& pool, channel<std::string>& lines) {
   future<int> n = spawn(pool, length(lines));
-  if (!n.try_get_for(1s)) n.cancel();
+  if (!n.get(1s)) n.cancel();
   auto mail = spawn({pool, 9}, urgent());     // with a priority: see start_on.hpp
 }
 
@@ -288,9 +288,9 @@ task<> combined(int id, std::vector<std::string> mirrors, std::string server) {
 }
 
 task<> about_this_one(executor& disk_threads) {
-  const std::stop_token stop = co_await this_task::stop_token();   // for what computes long
-  executor* const mine = co_await this_task::executor();
-  co_await this_task::yield();          // lets others run on this executor
+  const std::stop_token stop = co_await this_task::stop_token();   // for long computations
+  executor* const here = co_await this_task::executor();
+  co_await this_task::yield();          // other work of this executor runs first
   co_await resume_on(disk_threads);     // the rest of this task runs there
 }
 
@@ -341,7 +341,7 @@ page render(const document_text& document);
 void print(const document_text& document);
 response printed(const document_text& document) {
   bulkhead printing({.active_max = 4, .waiting_max = 16});
-  auto place = printing.try_enter_for(200ms);          // outcome<bulkhead::permit>
+  auto place = printing.enter(200ms);          // outcome<bulkhead::permit>
   if (!place) return reply(503, to_string(place.status()));
   print(document);                                     // leaves at the end of the scope
 
@@ -397,7 +397,7 @@ task<> rates() {
   rate_limiter calls({.rate = {100, 1s}, .burst = 20});
   calls.acquire();                                       // waits for one
   if (!calls.try_acquire(5)) reply(429, calls.time_until(5));
-  if (auto s = calls.try_acquire_for(50ms, 2); !s) reply(503, to_string(s));
+  if (auto s = calls.acquire(2, 50ms); !s) reply(503, to_string(s));
   (void)co_await calls.async_acquire();
 }
 

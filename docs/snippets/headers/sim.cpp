@@ -15,7 +15,7 @@ void explores() {
   auto found = sim::explore({.schedules = 10'000}, [] {
     sluice::bounded_queue<int> q(1);
     std::jthread maker([&] { (void)q.push(1); });
-    sim::check(q.pop().value() == 1, "what was pushed comes out");
+    sim::check(q.pop().value() == 1, "the pushed item");
   });
   if (found.failed()) std::puts(found.text().c_str());
 }

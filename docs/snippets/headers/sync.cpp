@@ -41,8 +41,6 @@
 #include "sluice/sync/shared_mutex.hpp"
 #include "sluice/sync/snapshot.hpp"
 #include "sluice/sync/spin_lock.hpp"
-#include "sluice/sync/task_step.hpp"
-#include "sluice/sync/wake_timer.hpp"
 
 namespace header_examples::sync {
 
@@ -99,7 +97,7 @@ task<> rounds_of(int part, int rounds) {
   barrier step(4, [] { swap(now, next); });
   for (int i = 0; i < rounds; ++i) { compute(part); step.arrive_and_wait(); }
   auto token = step.arrive();
-  if (!step.try_wait_for(token, 1s)) complain();
+  if (!step.wait(token, 1s)) complain();
   (void)co_await step.async_arrive_and_wait();
 }
 
@@ -117,15 +115,15 @@ struct owned_lock {
 void until(mutex& m, condition& ready, std::vector<int>& items, bool& done, std::stop_token stop) {
   std::unique_lock hold(m);
   ready.wait(hold, [&] { return !items.empty(); });
-  if (!ready.wait_for(hold, 1s, [&] { return done; }, stop)) return;   // timed out or stopped
+  if (!ready.wait(hold, [&] { return done; }, {1s, stop})) return;   // timed out or stopped
   { const sluice::lock_guard change(m); done = true; ready.notify_all(); }
 }
 
 void counts(const std::vector<std::string>& lines) {
   counter served;
   served.increment();                                        // any thread
-  counter::local mine(served);
-  for (const auto& line : lines) mine.add(handle(line));     // no atomics in here
+  counter::local part(served);
+  for (const auto& line : lines) part.add(handle(line));     // no atomics in here
   report(served.sum());
 }
 
@@ -133,7 +131,7 @@ task<> once(std::stop_token stop) {
   event ready;
   std::jthread worker([&] { prepare(); ready.set(); });
   ready.wait();                                         // at once if it is set already
-  if (!ready.try_wait_for(1s, stop)) complain();
+  if (!ready.wait({1s, stop})) complain();
   (void)co_await ready.async_wait();
 }
 
@@ -168,14 +166,14 @@ task<> all_done(std::vector<a_worker>& pool, int workers) {
   latch done(workers);
   for (auto& w : pool) w.start([&] { work(); done.count_down(); });
   done.wait();
-  if (!done.try_wait_for(5s)) complain();
+  if (!done.wait(5s)) complain();
   (void)co_await done.async_wait();
 }
 
 task<> when_asked(std::stop_token stop) {
   lazy<table> primes([] { return build_table(); });
   use(primes.get());  // a table&; throws what the initialiser threw
-  if (auto t = primes.try_get_for(10ms, stop)) use(*t);
+  if (auto t = primes.get({10ms, stop})) use(*t);
   auto t = co_await primes.async_get();
 }
 
@@ -183,10 +181,10 @@ struct account {
   int balance = 0;
 };
 void transfer(guarded<account>& a, guarded<account>& b, mutex& mutex_, mutex& other_mutex_) {
-  auto [from, to] = lock_all(a, b);                   // guarded<account> a, b
-  from->balance -= 5;
-  to->balance += 5;
-  if (auto held = try_lock_all_for(10ms, mutex_, other_mutex_)) work();
+  auto [payer, payee] = lock_all(a, b);               // guarded<account> a, b
+  payer->balance -= 5;
+  payee->balance += 5;
+  if (auto held = lock_all(10ms, mutex_, other_mutex_)) work();
 }
 
 task<> exclusive() {
@@ -245,22 +243,6 @@ void holds(mutex& ledger) {
   }
 }
 
-void first_step(std::coroutine_handle<> handle, void* frame) {
-  const watch::task_step here(watch::party::coroutine(frame));
-  handle.resume();
-}
-
-class owner {
- public:
-  owner() : alarm_(new wake_timer([this](wake_batch& wakes) { serve(wakes); })) {}
-  ~owner() { alarm_->leave(clock_); }
-
- private:
-  void serve(wake_batch& wakes);
-  clock& clock_ = real_clock();
-  wake_timer* alarm_;
-};
-
 // ---- inspect
 
 void deadlocks() {
@@ -280,8 +262,8 @@ void order_of_locks() {
       {.lock_order = true, .on_inversion = [](const auto& i) { log(i.text()); }});
 }
 void how_far(thread_pool& pool) {
-  static_assert(inspect::tells_progress<thread_pool>);
-  const auto far = inspect::progress_of(pool);
+  static_assert(inspect::reports_progress<thread_pool>);
+  const auto progress = inspect::progress_of(pool);
 }
 void looks_after(bounded_queue<job>& emails) {
   inspect::watchdog dog({.held_after = 2s, .print_on_signal = SIGUSR1});

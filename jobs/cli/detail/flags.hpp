@@ -1,7 +1,7 @@
 #pragma once
 
-// Flags whose values are more than numbers and strings: durations, sizes, rates, words. Each says
-// what it expects when it is given something else.
+// Flags with structured values: durations, sizes, rates, words. An invalid value is rejected with
+// the expected form.
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -22,11 +22,11 @@ namespace sluice::jobs::cli::detail {
   throw CLI::ValidationError(flag, why);
 }
 
-// A flag whose value is turned into something by `parse`, which gives a result<T>.
+// Adds a flag whose value is parsed by `parse`, which returns a result<T>.
 template <class T, class Parse>
-CLI::Option* parsed_option(CLI::App& to, const std::string& flag, T& into, const char* help,
+CLI::Option* parsed_option(CLI::App& app, const std::string& flag, T& into, const char* help,
                            const char* type, Parse parse) {
-  return to
+  return app
       .add_option_function<std::string>(
           flag,
           [flag, &into, parse](const std::string& text) {
@@ -38,11 +38,11 @@ CLI::Option* parsed_option(CLI::App& to, const std::string& flag, T& into, const
       ->type_name(type);
 }
 
-// The same, for one that may be given several times, or with commas between its values.
+// Adds such a flag that may be repeated or have several values separated by commas.
 template <class T, class Parse>
-CLI::Option* parsed_list(CLI::App& to, const std::string& flag, std::vector<T>& into,
+CLI::Option* parsed_list(CLI::App& app, const std::string& flag, std::vector<T>& into,
                          const char* help, const char* type, Parse parse) {
-  return to
+  return app
       .add_option_function<std::vector<std::string>>(
           flag,
           [flag, &into, parse](const std::vector<std::string>& texts) {
@@ -59,12 +59,12 @@ CLI::Option* parsed_list(CLI::App& to, const std::string& flag, std::vector<T>& 
 }
 
 template <class T>
-CLI::Option* duration_option(CLI::App& to, const std::string& flag, T& into, const char* help) {
-  return parsed_option(to, flag, into, help, "DURATION",
+CLI::Option* duration_option(CLI::App& app, const std::string& flag, T& into, const char* help) {
+  return parsed_option(app, flag, into, help, "DURATION",
                        [](const std::string& text) { return parse_duration(text); });
 }
 
-// Makes of a parser that gives an optional<T> one that says which words there are.
+// Wraps a parser that returns optional<T>: its errors list the allowed words.
 template <class Parse>
 auto one_of(const char* words, Parse parse) {
   return [parse, words](const std::string& text) {
@@ -76,31 +76,31 @@ auto one_of(const char* words, Parse parse) {
   };
 }
 
-// A flag whose value is one of a few words; `parse` gives an optional<T>.
+// Adds a flag whose value is one of a few words; `parse` returns an optional<T>.
 template <class T, class Parse>
-CLI::Option* word_option(CLI::App& to, const std::string& flag, T& into, const char* help,
+CLI::Option* word_option(CLI::App& app, const std::string& flag, T& into, const char* help,
                          const char* words, Parse parse) {
-  return parsed_option(to, flag, into, help, words, one_of(words, parse));
+  return parsed_option(app, flag, into, help, words, one_of(words, parse));
 }
 
 template <class T, class Parse>
-CLI::Option* word_list(CLI::App& to, const std::string& flag, std::vector<T>& into,
+CLI::Option* word_list(CLI::App& app, const std::string& flag, std::vector<T>& into,
                        const char* help, const char* words, Parse parse) {
-  return parsed_list(to, flag, into, help, words, one_of(words, parse));
+  return parsed_list(app, flag, into, help, words, one_of(words, parse));
 }
 
-// Times in a second: 100/s, 30/m, 5/h, or a bare number of them in a second.
+// Adds a flag for a rate: 100/s, 30/m, 5/h, or a number per second.
 template <class T>
-CLI::Option* rate_option(CLI::App& to, const std::string& flag, T& into, const char* help) {
-  return parsed_option(to, flag, into, help, "RATE",
+CLI::Option* rate_option(CLI::App& app, const std::string& flag, T& into, const char* help) {
+  return parsed_option(app, flag, into, help, "RATE",
                        [](const std::string& text) { return parse_rate(text); });
 }
 
-// A whole number between two others, both included.
+// Adds a flag for a number from `least` to `most`.
 template <class T, class Number>
-CLI::Option* number_option(CLI::App& to, const std::string& flag, T& into, const char* help,
+CLI::Option* number_option(CLI::App& app, const std::string& flag, T& into, const char* help,
                            Number least, Number most) {
-  return to.add_option(flag, into, help)->check(CLI::Range(least, most));
+  return app.add_option(flag, into, help)->check(CLI::Range(least, most));
 }
 
 }  // namespace sluice::jobs::cli::detail

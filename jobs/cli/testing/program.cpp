@@ -36,7 +36,8 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
   return all;
 }
 
-// The environment of this program without what would change how `sluice` behaves, and more.
+// Returns this program's environment without variables that change the behaviour of `sluice`, and
+// `more`.
 std::vector<std::string> environment_with(const std::vector<std::string>& more) {
   std::vector<std::string> all;
   for (char** at = ::environ; *at != nullptr; ++at) {
@@ -185,7 +186,7 @@ void program::type(const std::string& keys) const {
 void program::resize(unsigned short columns, unsigned short rows) const {
   const winsize size{.ws_row = rows, .ws_col = columns, .ws_xpixel = 0, .ws_ypixel = 0};
   EXPECT_EQ(::ioctl(terminal_, TIOCSWINSZ, &size), 0);
-  // It is nobody's controlling terminal: the system tells no one.
+  // It is no process's controlling terminal, so the kernel does not send the signal.
   signal(SIGWINCH);
 }
 
@@ -195,8 +196,7 @@ bool program::terminal_is_raw() const {
   return (now.c_lflag & (ICANON | ECHO)) == 0;
 }
 
-// A terminal takes little that nobody reads, and who draws on one that is full waits: it is read
-// meanwhile.
+// Reads the terminal while waiting: the program blocks when the terminal's buffer is full.
 bool program::wait_for_end(std::string& shown) const {
   const auto give_up = std::chrono::steady_clock::now() + std::chrono::milliseconds(patience_ms);
   std::array<pollfd, 2> files = {pollfd{handle_, POLLIN, 0}, pollfd{terminal_, POLLIN, 0}};
@@ -211,7 +211,7 @@ bool program::wait_for_end(std::string& shown) const {
 ended program::wait() {
   std::string shown;  // on its terminal
   if (!wait_for_end(shown)) {
-    ADD_FAILURE() << "it does not end; it said:\n" << err();
+    ADD_FAILURE() << "it does not end; its standard error:\n" << err();
     ::kill(pid_, SIGKILL);
   }
   int status = 0;

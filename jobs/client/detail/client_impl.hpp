@@ -1,6 +1,6 @@
 #pragma once
 
-// What every call of the client is made of: a request, an answer, and what the answer says.
+// The common parts of the client's calls: sending a request and decoding the response.
 
 #include <algorithm>
 #include <memory>
@@ -34,12 +34,12 @@ inline bool is_success(const http_answer& a) {
   return a.status >= 200 && a.status < 300;
 }
 
-// What an answer that is no success says.
+// Returns the error in a response that is not a success.
 inline error error_of(const http_answer& a, const std::string& url) {
-  if (auto told = json::read<json::problem>(a.body)) return std::move(told->why);
-  return {error_code::unavailable, "the job server at " + url + ": it answered " +
-                                       std::to_string(a.status) +
-                                       " without saying why, as a job server would"};
+  if (auto problem = json::read<json::problem>(a.body)) return std::move(problem->error);
+  return {error_code::unavailable,
+          "the job server at " + url + ": unexpected response with status " +
+              std::to_string(a.status) + "; is this the URL of a job server?"};
 }
 
 template <class T>
@@ -47,9 +47,8 @@ result<T> read_answer(const http_answer& a, const std::string& url) {
   if (!is_success(a)) return error_of(a, url);
   auto read = json::read<T>(a.body);
   if (read) return read;
-  return error{
-      error_code::unavailable,
-      "the job server at " + url + ": its answer is not understood: " + read.error().message};
+  return error{error_code::unavailable,
+               "the job server at " + url + ": invalid response: " + read.error().message};
 }
 
 inline void_result read_nothing(const http_answer& a, const std::string& url) {
@@ -61,24 +60,24 @@ inline void_result read_nothing(const http_answer& a, const std::string& url) {
 
 class client::impl {
  public:
-  impl(detail::http_url to, options o, std::shared_ptr<boost::asio::ssl::context> trust)
+  impl(detail::http_url server, options o, std::shared_ptr<boost::asio::ssl::context> trust)
       : options_(std::move(o)),
-        url_(to.text),
+        url_(server.text),
         time_(options_.time != nullptr ? *options_.time : real_time()),
-        transport_(std::move(to), options_, std::move(trust)) {}
+        transport_(std::move(server), options_, std::move(trust)) {}
 
   const std::string& url() const noexcept { return url_; }
   unix_time now() const noexcept { return time_.now(); }
 
-  // Sends one request; `read(const detail::http_answer&)` makes of the answer what the future is
-  // of.
+  // Sends one request. `read(const detail::http_answer&)` converts the response to the future's
+  // value.
   template <class T, class Read>
-  future<T> call(detail::http_request what, wait_limits limits, Read read) {
+  future<T> call(detail::http_request request, wait_limits limits, Read read) {
     promise<T> p;
     future<T> answer = p.get_future();
     std::stop_token cancelled = p.stop_token();
     transport_.send(
-        std::move(what), std::move(limits), std::move(cancelled),
+        std::move(request), std::move(limits), std::move(cancelled),
         [p = std::move(p), read = std::move(read)](result<detail::http_answer> a) mutable {
           p.set_value(read(std::move(a)));
         });
@@ -86,37 +85,37 @@ class client::impl {
   }
 
   template <class T>
-  future<result<T>> get_value(detail::http_request what, wait_limits limits) {
-    return call<result<T>>(std::move(what), std::move(limits),
+  future<result<T>> get_value(detail::http_request request, wait_limits limits) {
+    return call<result<T>>(std::move(request), std::move(limits),
                            [url = url_](const result<detail::http_answer>& a) -> result<T> {
                              if (!a) return a.error();
                              return detail::read_answer<T>(*a, url);
                            });
   }
-  future<void_result> get_nothing(detail::http_request what, wait_limits limits) {
-    return call<void_result>(std::move(what), std::move(limits),
+  future<void_result> get_nothing(detail::http_request request, wait_limits limits) {
+    return call<void_result>(std::move(request), std::move(limits),
                              [url = url_](const result<detail::http_answer>& a) -> void_result {
                                if (!a) return a.error();
                                return detail::read_nothing(*a, url);
                              });
   }
 
-  // A call that waits at the server, in steps: `make(wait)` gives the request of one, `read` what
-  // came of it; timed_out: the step was over, and nothing has happened.
+  // Makes a call that waits at the server, in steps of at most wait_step: `make(wait)` returns the
+  // request of a step, `read` decodes its response. A step that times out is followed by the next.
   template <class T, class Make, class Read>
   future<T> wait_in_steps(wait_limits limits, Make make, Read read) {
-    auto it =
+    auto s =
         std::make_shared<steps<T, Make, Read>>(std::move(limits), std::move(make), std::move(read));
-    future<T> answer = it->answer.get_future();
-    it->cancelled = it->answer.stop_token();
-    take_step(std::move(it));
+    future<T> answer = s->answer.get_future();
+    s->cancelled = s->answer.stop_token();
+    take_step(std::move(s));
     return answer;
   }
 
   template <class T>
   T wait_for(future<T> answer) {
     check(!transport_.on_own_thread(), "sluice::jobs::client",
-          "a blocking call not to be made from a continuation, which it would wait for");
+          "no blocking call from a continuation, which would wait for itself");
     return answer.get();
   }
 
@@ -143,17 +142,17 @@ class client::impl {
   }
   template <class T>
   static const error* error_in(const std::vector<result<T>>& all) {
-    // Bulk pushes: those that were accepted must not be sent again.
+    // Bulk pushes: accepted jobs must not be sent again.
     const bool none = std::ranges::all_of(
         all, [](const auto& r) { return !r && r.error().code == error_code::timed_out; });
     return none && !all.empty() ? &all.front().error() : nullptr;
   }
 
-  // How long the server is asked to wait: up to the caller's deadline, so that an event that is due
-  // before it wins over it.
+  // Returns the wait to request from the server: up to the caller's deadline, so that an event that
+  // is due before it takes precedence.
   milliseconds step_of(const wait_limits& limits) const {
     if (limits.deadline.is_never()) return options_.wait_step;
-    if (limits.deadline.passed()) return milliseconds(0);  // may be too long ago to subtract from
+    if (limits.deadline.passed()) return milliseconds(0);  // `when` may be too early to subtract
     clock* const on = limits.deadline.on();
     const auto left = limits.deadline.when() - (on != nullptr ? on->now() : seam::now());
     return std::clamp(std::chrono::ceil<milliseconds>(left), milliseconds(0), options_.wait_step);
@@ -171,25 +170,25 @@ class client::impl {
   }
 
   template <class Steps>
-  void take_step(std::shared_ptr<Steps> it) {
-    const milliseconds waits = step_of(it->limits);
-    detail::http_request what = it->make(waits);
-    what.waits = waits;
+  void take_step(std::shared_ptr<Steps> s) {
+    const milliseconds waits = step_of(s->limits);
+    detail::http_request request = s->make(waits);
+    request.waits = waits;
     const time_point sent = seam::now();
-    auto limits = with_margin(it->limits);
-    auto cancelled = it->cancelled;
+    auto limits = with_margin(s->limits);
+    auto cancelled = s->cancelled;
     transport_.send(
-        std::move(what), std::move(limits), std::move(cancelled),
-        [this, it, waits, sent](result<detail::http_answer> a) {
+        std::move(request), std::move(limits), std::move(cancelled),
+        [this, s, waits, sent](result<detail::http_answer> a) {
           const bool from_server = a.has_value();
-          auto got = it->read(std::move(a));
-          // A server that says so at once, again and again, is not asked in a loop.
+          auto got = s->read(std::move(a));
+          // Avoids a busy loop if the server replies at once every time.
           const bool waited = seam::now() - sent >= waits / 2;
           // A shorter step was the last one.
           if (from_server && is_step_over(error_in(got)) && waited && waits == options_.wait_step) {
-            return take_step(it);
+            return take_step(s);
           }
-          it->answer.set_value(std::move(got));
+          s->answer.set_value(std::move(got));
         });
   }
 

@@ -14,25 +14,25 @@ bool is_unreserved(char c) {
          std::string_view("-._~").find(c) != std::string_view::npos;
 }
 
-// White space, controls and what is not ASCII would end up in the request's head.
+// Other characters would break the head of a request.
 bool is_plain(char c) {
   return c > ' ' && c < 0x7F;
 }
 
-// Errors end up in logs.
+// Errors are logged: a password must not be part of them.
 std::string without_password(std::string_view url) {
   const std::size_t scheme = url.find("://");
   const std::size_t begin = scheme == std::string_view::npos ? 0 : scheme + 3;
-  // Up to the last @: a password that should have been escaped may have any character in it.
+  // Up to the last @: an unescaped password may contain any character.
   const std::size_t at = url.rfind('@');
   if (at == std::string_view::npos || at < begin) return std::string(url);
   return std::string(url.substr(0, begin)) + "***" + std::string(url.substr(at));
 }
 
 error wrong(std::string_view url, std::string_view why) {
-  return {error_code::invalid, "the URL of the server, \"" + without_password(url) +
-                                   "\", cannot be used: " + std::string(why) +
-                                   " (expected something like http://127.0.0.1:7433)"};
+  return {error_code::invalid, "invalid server URL \"" + without_password(url) +
+                                   "\": " + std::string(why) +
+                                   " (expected a URL like http://127.0.0.1:7433)"};
 }
 
 }  // namespace
@@ -56,7 +56,7 @@ result<http_url> parse_http_url(std::string_view text) {
   std::string_view prefix = rest.substr(authority.size());
   while (prefix.ends_with('/')) prefix.remove_suffix(1);
   if (authority.find('@') != std::string_view::npos) {
-    return wrong(text, "it has a user name or a password; a server wants a token (SLUICE_TOKEN)");
+    return wrong(text, "it has a user name or a password; use a token (SLUICE_TOKEN) instead");
   }
 
   std::string_view host = authority;
@@ -72,15 +72,15 @@ result<http_url> parse_http_url(std::string_view text) {
   if (host.starts_with('[') && host.ends_with(']')) {
     host = host.substr(1, host.size() - 2);
   } else if (host.find_first_of("[]:") != std::string_view::npos) {
-    return wrong(text, "an IPv6 address stands in brackets, as in http://[::1]:7433");
+    return wrong(text, "an IPv6 address needs brackets, as in http://[::1]:7433");
   }
-  if (host.empty()) return wrong(text, "it names no host");
+  if (host.empty()) return wrong(text, "it has no host");
   if (has_port) {
     unsigned number = 0;
     const auto [end, failed] = std::from_chars(port.data(), port.data() + port.size(), number);
     if (failed != std::errc() || end != port.data() + port.size() || number == 0 ||
         number > 65535) {
-      return wrong(text, "its port is not a number from 1 to 65535");
+      return wrong(text, "the port is not a number from 1 to 65535");
     }
   }
   url.host = host;

@@ -15,14 +15,14 @@ result<std::shared_ptr<ssl::context>> make_tls_trust(const std::string& ca_file)
   SSL_CTX_set_min_proto_version(trust->native_handle(), TLS1_2_VERSION);
   boost_error ec;
   trust->set_verify_mode(ssl::verify_peer, ec);
-  if (ec) return error{error_code::io_error, "TLS cannot be used: " + ec.message()};
+  if (ec) return error{error_code::io_error, "cannot set up TLS: " + ec.message()};
   if (ca_file.empty()) {
     trust->set_default_verify_paths(ec);
   } else {
     trust->load_verify_file(ca_file, ec);
   }
   if (ec) {
-    return error{error_code::invalid, "the authorities for certificates cannot be read from " +
+    return error{error_code::invalid, "cannot read certificate authorities from " +
                                           (ca_file.empty() ? std::string("the system") : ca_file) +
                                           ": " + ec.message() + " (expected certificates in PEM)"};
   }
@@ -47,9 +47,9 @@ std::string handshake_failure(SSL* connection, const std::string& host, const bo
   if (verified == X509_V_OK) {
     const bool speaks_no_tls =
         ERR_GET_REASON(static_cast<unsigned long>(why.value())) == SSL_R_WRONG_VERSION_NUMBER;
-    return why.message() + (speaks_no_tls ? "; is it http:// and not https://?" : "");
+    return why.message() + (speaks_no_tls ? "; use http:// if the server has no TLS" : "");
   }
-  std::string text = "its certificate is not accepted: ";
+  std::string text = "the server's certificate is not trusted: ";
   text += X509_verify_cert_error_string(verified);
   switch (verified) {
     case X509_V_ERR_HOSTNAME_MISMATCH:
@@ -60,7 +60,7 @@ std::string handshake_failure(SSL* connection, const std::string& host, const bo
     case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
     case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
     case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
-      return text + " (name the authority that signed it with ca_file or SLUICE_CA_FILE)";
+      return text + " (set ca_file or SLUICE_CA_FILE to the authority that signed it)";
     default:
       return text;
   }

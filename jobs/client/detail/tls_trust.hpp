@@ -1,6 +1,6 @@
 #pragma once
 
-// Whom a client believes: the authorities that certificates of servers must be signed by.
+// The certificate authorities that a client trusts.
 
 #include <boost/asio/ssl/context.hpp>
 #include <memory>
@@ -10,12 +10,12 @@
 
 namespace sluice::jobs::detail {
 
-// Of the system, or of a file in PEM. invalid: names the file and what is wrong with it.
+// Loads the system's authorities, or a PEM file. Fails with `invalid`, the file and the cause.
 result<std::shared_ptr<boost::asio::ssl::context>> make_tls_trust(const std::string& ca_file);
 
-// Before a handshake: the certificate must be for this host.
+// Sets the host that the certificate must match; call before the handshake.
 bool expect_host(SSL* connection, const std::string& host);
-// Why a handshake failed, for people.
+// Returns why a handshake failed, for people.
 std::string handshake_failure(SSL* connection, const std::string& host,
                               const boost::system::error_code& why);
 

@@ -63,11 +63,11 @@ struct connection {
   explicit connection(asio::io_context& io) : stream(io) {}
 
   beast::tcp_stream stream;
-  std::optional<asio::ssl::stream<beast::tcp_stream&>> tls;  // on it, for https
+  std::optional<asio::ssl::stream<beast::tcp_stream&>> tls;  // over `stream`, for https
   beast::flat_buffer buffer;
   time_point idle_since{};
 
-  // Calls `f` with what requests go through.
+  // Calls `f` with the stream for requests.
   template <class F>
   void through(F f) {
     if (tls) {
@@ -77,7 +77,7 @@ struct connection {
     }
   }
 
-  // A kept connection has nothing to say: whatever can be read is its end, or nonsense.
+  // Returns whether an idle connection has no input: any input is its end or a protocol error.
   bool is_quiet() {
     char byte = 0;
     const auto got = recv(stream.socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
@@ -85,22 +85,22 @@ struct connection {
   }
 };
 
-// One request on its way. Only the own thread touches it, once it has begun.
+// One request in progress. Used only by the transport's thread once it has started.
 struct exchange {
-  http_request what;
+  http_request call;
   wait_limits limits;
   std::stop_token cancelled;
-  transport::callback done;  // empty: it has ended
+  transport::callback done;  // empty: ended
 
-  std::unique_ptr<connection> on;
+  std::unique_ptr<connection> conn;
   std::optional<tcp::resolver> resolver;
   http::request<http::string_body> request;
   std::optional<http::response_parser<http::string_body>> parser;
-  bool kept = false;     // `on` had been used before
-  bool retried = false;  // it is on its second connection
-  bool sent = false;     // some of it
-  bool reading = false;  // all of it
-  bool at_last = false;  // sent even while the client ends
+  bool kept = false;     // `conn` is a reused connection
+  bool retried = false;  // on its second connection
+  bool sent = false;     // at least in part
+  bool reading = false;  // sent completely
+  bool is_undo = false;  // sent even while the client is destroyed
   std::optional<asio::steady_timer> lingers;
 
   using stop_callback = std::stop_callback<unique_function<void()>>;
@@ -116,13 +116,13 @@ using exchange_ptr = std::shared_ptr<exchange>;
 
 class transport::impl {
  public:
-  impl(http_url to, const client_options& o, std::shared_ptr<asio::ssl::context> trust)
-      : url_(std::move(to)),
+  impl(http_url server, const client_options& o, std::shared_ptr<asio::ssl::context> trust)
+      : url_(std::move(server)),
         options_(o),
         trust_(std::move(trust)),
         io_(std::make_shared<asio::io_context>(1)) {
     thread_ = seam::thread([this] {
-      thread_number_.store(seam::thread_number(), relaxed);  // asked for on that thread
+      thread_number_.store(seam::thread_number(), relaxed);  // relaxed: read by this thread
       io_->run();
     });
   }
@@ -144,16 +144,16 @@ class transport::impl {
 
   void begin(const exchange_ptr& x) {
     active_.insert(x);
-    if ((closing_ && !x->at_last) || x->limits.stop.stop_requested() ||
+    if ((closing_ && !x->is_undo) || x->limits.stop.stop_requested() ||
         x->cancelled.stop_requested()) {
       return end(x, jobs::error_code::stopped);
     }
     if (x->limits.deadline.passed()) return end(x, jobs::error_code::timed_out);
-    // Those who call it may do so when all of this is gone: they share the loop and no more.
-    const auto later = [io = io_, this](std::weak_ptr<exchange> whom, jobs::error_code why) {
-      return unique_function<void()>([io, this, whom = std::move(whom), why] {
-        asio::post(*io, [this, whom, why] {
-          if (const exchange_ptr still = whom.lock()) end(still, why);
+    // These callbacks may run after the destruction of the transport: they share only the loop.
+    const auto later = [io = io_, this](std::weak_ptr<exchange> target, jobs::error_code why) {
+      return unique_function<void()>([io, this, target = std::move(target), why] {
+        asio::post(*io, [this, target, why] {
+          if (const exchange_ptr still = target.lock()) end(still, why);
         });
       });
     };
@@ -170,58 +170,58 @@ class transport::impl {
     find_connection(x);
   }
 
-  // A limit of the caller's came first.
+  // Ends the exchange because of a limit of the caller.
   void end(const exchange_ptr& x, jobs::error_code why) {
     if (x->has_ended()) return;
     std::string text = why == jobs::error_code::timed_out
-                           ? "the deadline came before an answer from "
-                           : "asked to stop before an answer came from ";
+                           ? "the deadline has passed before a response from "
+                           : "stopped before a response from ";
     text += url_.text;
-    if (x->sent && !x->what.repeatable) text += "; whether the server has done it is not known";
-    // Its place is for another at once, also when no connection comes free for long.
-    if (!x->on) std::erase(waiting_, x);
-    // Whatever is under way on it comes back with an error, and finds the exchange ended.
+    if (x->sent && !x->call.repeatable) text += "; the server may have executed the request";
+    // Frees its place for another call at once, even if no connection becomes free for long.
+    if (!x->conn) std::erase(waiting_, x);
+    // Operations in progress complete with an error and find the exchange ended.
     if (x->resolver) x->resolver->cancel();
-    if (x->on && x->sent && x->what.undo) {
+    if (x->conn && x->sent && x->call.undo) {
       linger(x);
-    } else if (x->on) {
-      close(*x->on);
+    } else if (x->conn) {
+      close(*x->conn);
     }
     finish(x, jobs::error{why, std::move(text)});
   }
 
-  // The answer may be on its way. The server hears that nobody waits any more, and what it had
-  // answered by then is read, so that it can be undone.
+  // A response may be on its way. Closes the sending side, so that the server ends the call, and
+  // reads the response so that it can be undone.
   void linger(const exchange_ptr& x) {
-    if (x->reading) say_no_more(*x->on);  // else when it has been written
+    if (x->reading) close_send_side(*x->conn);  // otherwise after the write
     x->lingers.emplace(*io_, linger_time);
     x->lingers->async_wait([x](error_code cancelled) {
-      if (!cancelled && x->on) close(*x->on);
+      if (!cancelled && x->conn) close(*x->conn);
     });
   }
-  static void say_no_more(connection& c) {
+  static void close_send_side(connection& c) {
     error_code ignored;
     c.stream.socket().shutdown(tcp::socket::shutdown_send, ignored);
   }
   void undo(const exchange_ptr& x) {
     const auto late = answer_in(*x);
-    for (http_request& what : x->what.undo(late)) {
+    for (http_request& request : x->call.undo(late)) {
       auto sent = std::make_shared<exchange>();
-      sent->what = std::move(what);
+      sent->call = std::move(request);
       sent->limits = deadline::after(linger_time);
       sent->done = [](const result<http_answer>&) {};
-      sent->at_last = true;
+      sent->is_undo = true;
       begin(sent);
     }
   }
 
-  void finish(const exchange_ptr& x, result<http_answer> how) {
+  void finish(const exchange_ptr& x, result<http_answer> reply) {
     x->on_stop.reset();
     x->on_cancel.reset();
     if (x->on_deadline.valid()) std::exchange(x->on_deadline, {}).cancel();
     active_.erase(x);
     auto done = std::exchange(x->done, nullptr);
-    done(std::move(how));
+    done(std::move(reply));
   }
 
   void shut_down() {
@@ -229,7 +229,7 @@ class transport::impl {
     waiting_.clear();
     const auto all = active_;
     for (const exchange_ptr& x : all) {
-      if (!x->at_last) end(x, jobs::error_code::stopped);
+      if (!x->is_undo) end(x, jobs::error_code::stopped);
     }
     idle_.clear();
     work_.reset();
@@ -239,17 +239,17 @@ class transport::impl {
 
   void fill(exchange& x) {
     x.request.version(11);
-    x.request.method(verb_of(x.what.method));
-    x.request.target(url_.prefix + x.what.target);
+    x.request.method(verb_of(x.call.method));
+    x.request.target(url_.prefix + x.call.target);
     x.request.set(http::field::host, url_.authority);
     x.request.set(http::field::user_agent, options_.user_agent);
     x.request.set(http::field::accept, "application/json, application/problem+json");
     if (!options_.token.empty()) {
       x.request.set(http::field::authorization, "Bearer " + options_.token);
     }
-    if (!x.what.body.empty()) {
+    if (!x.call.body.empty()) {
       x.request.set(http::field::content_type, "application/json");
-      x.request.body() = std::move(x.what.body);
+      x.request.body() = std::move(x.call.body);
     }
     x.request.prepare_payload();
   }
@@ -259,7 +259,7 @@ class transport::impl {
       auto kept = std::move(idle_.back());
       idle_.pop_back();
       if (seam::now() - kept->idle_since < options_.keep_idle && kept->is_quiet()) {
-        x->on = std::move(kept);
+        x->conn = std::move(kept);
         x->kept = true;
         return write(x);
       }
@@ -269,7 +269,7 @@ class transport::impl {
     if (waiting_.size() >= options_.waiting_max) {
       return finish(x, jobs::error{jobs::error_code::overloaded,
                                    "more than " + std::to_string(options_.waiting_max) +
-                                       " calls wait for a connection to " + url_.text});
+                                       " calls are waiting for a connection to " + url_.text});
     }
     waiting_.push_back(x);
   }
@@ -278,23 +278,23 @@ class transport::impl {
     ++open_;
     x->kept = false;
     x->sent = false;
-    x->on = std::make_unique<connection>(*io_);
+    x->conn = std::make_unique<connection>(*io_);
     const auto connected = [this, x](error_code failed, const tcp::endpoint&) {
       if (x->has_ended()) return drop(x);
       if (failed) return fail(x, "cannot connect", failed);
-      x->on->stream.socket().set_option(tcp::no_delay(true), failed);
-      // A server that vanished is noticed also where no time limit is set.
-      x->on->stream.socket().set_option(asio::socket_base::keep_alive(true), failed);
+      x->conn->stream.socket().set_option(tcp::no_delay(true), failed);
+      // Detects a vanished server even without a time limit.
+      x->conn->stream.socket().set_option(asio::socket_base::keep_alive(true), failed);
       if (trust_ != nullptr) return begin_tls(x);
       write(x);
     };
-    x->on->stream.expires_after(options_.connect_timeout);
+    x->conn->stream.expires_after(options_.connect_timeout);
     error_code not_a_number;
     const auto address = asio::ip::make_address(url_.host, not_a_number);
     if (!not_a_number) {
       const auto port = static_cast<unsigned short>(std::stoul(url_.port));
       const std::vector<tcp::endpoint> one = {tcp::endpoint(address, port)};
-      return x->on->stream.async_connect(one, connected);
+      return x->conn->stream.async_connect(one, connected);
     }
     x->resolver.emplace(*io_);
     x->resolver->async_resolve(
@@ -303,57 +303,58 @@ class transport::impl {
           x->resolver.reset();
           if (x->has_ended()) return drop(x);
           if (failed) return fail(x, "cannot find the host", failed);
-          x->on->stream.async_connect(found, connected);
+          x->conn->stream.async_connect(found, connected);
         });
   }
 
-  // Within the time that is left for connecting.
+  // Uses the remaining connect_timeout.
   void begin_tls(const exchange_ptr& x) {
-    x->on->tls.emplace(x->on->stream, *trust_);
-    if (!expect_host(x->on->tls->native_handle(), url_.host)) {
+    x->conn->tls.emplace(x->conn->stream, *trust_);
+    if (!expect_host(x->conn->tls->native_handle(), url_.host)) {
       return fail(x, "cannot begin TLS", asio::error::invalid_argument);
     }
-    x->on->tls->async_handshake(asio::ssl::stream_base::client, [this, x](error_code failed) {
+    x->conn->tls->async_handshake(asio::ssl::stream_base::client, [this, x](error_code failed) {
       if (x->has_ended()) return drop(x);
       if (!failed) return write(x);
       if (failed == beast::error::timeout) return fail(x, "cannot begin TLS", failed);
-      fail(x, "cannot begin TLS", handshake_failure(x->on->tls->native_handle(), url_.host, failed),
-           failed);
+      fail(x, "cannot begin TLS",
+           handshake_failure(x->conn->tls->native_handle(), url_.host, failed), failed);
     });
   }
 
   void write(const exchange_ptr& x) {
-    x->on->stream.expires_after(options_.answer_timeout + x->what.waits);
+    x->conn->stream.expires_after(options_.answer_timeout + x->call.waits);
     x->sent = true;
     const auto written = [this, x](error_code failed, std::size_t bytes) {
       if (x->has_ended()) {
         if (failed || !x->lingers) return drop(x);
-        say_no_more(*x->on);
+        close_send_side(*x->conn);
         return read(x);
       }
       x->sent = bytes > 0;
-      if (failed) return fail(x, "cannot send to it", failed);
+      if (failed) return fail(x, "cannot send the request", failed);
       read(x);
     };
-    x->on->through([&](auto& to) { http::async_write(to, x->request, written); });
+    x->conn->through([&](auto& stream) { http::async_write(stream, x->request, written); });
   }
 
   void read(const exchange_ptr& x) {
     x->reading = true;
-    if (x->what.takes_long) x->on->stream.expires_never();
+    if (x->call.takes_long) x->conn->stream.expires_never();
     x->parser.emplace();
     x->parser->body_limit(options_.answer_bytes_max);
     const auto got = [this, x](error_code failed, std::size_t) {
       if (x->has_ended()) {
         x->lingers.reset();
         drop(x);
-        if (!failed && x->what.undo) undo(x);
+        if (!failed && x->call.undo) undo(x);
         return;
       }
-      if (failed) return fail(x, "got no answer", failed);
+      if (failed) return fail(x, "no response", failed);
       answered(x);
     };
-    x->on->through([&](auto& from) { http::async_read(from, x->on->buffer, *x->parser, got); });
+    x->conn->through(
+        [&](auto& stream) { http::async_read(stream, x->conn->buffer, *x->parser, got); });
   }
 
   static http_answer answer_in(exchange& x) {
@@ -364,12 +365,12 @@ class transport::impl {
   }
 
   void answered(const exchange_ptr& x) {
-    const bool keep = x->parser->get().keep_alive() && x->on->buffer.size() == 0 && !closing_;
+    const bool keep = x->parser->get().keep_alive() && x->conn->buffer.size() == 0 && !closing_;
     http_answer given = answer_in(*x);
     if (keep) {
-      x->on->stream.expires_never();
-      x->on->idle_since = seam::now();
-      idle_.push_back(std::move(x->on));
+      x->conn->stream.expires_never();
+      x->conn->idle_since = seam::now();
+      idle_.push_back(std::move(x->conn));
     } else {
       drop(x);
     }
@@ -377,22 +378,22 @@ class transport::impl {
     serve_waiting();
   }
 
-  void fail(const exchange_ptr& x, std::string_view what, error_code why) {
-    fail(x, what, why == beast::error::timeout ? "it took too long" : why.message(), why);
+  void fail(const exchange_ptr& x, std::string_view step, error_code why) {
+    fail(x, step, why == beast::error::timeout ? "timed out" : why.message(), why);
   }
-  void fail(const exchange_ptr& x, std::string_view what, const std::string& cause,
+  void fail(const exchange_ptr& x, std::string_view step, const std::string& cause,
             error_code why) {
     // The server may have closed a kept connection just as it was used again.
     const bool is_stale = x->kept && !x->retried && why != beast::error::timeout &&
                           !(x->parser && x->parser->got_some());
     x->reading = false;
     drop(x, /*serve=*/false);
-    if (is_stale && (x->what.repeatable || !x->sent)) {
+    if (is_stale && (x->call.repeatable || !x->sent)) {
       x->retried = true;
       return connect(x);
     }
-    std::string text = std::string(what) + ": " + cause;
-    if (x->sent && !x->what.repeatable) text += "; whether the server has done it is not known";
+    std::string text = std::string(step) + ": " + cause;
+    if (x->sent && !x->call.repeatable) text += "; the server may have executed the request";
     finish(x, jobs::error{jobs::error_code::unavailable,
                           "the job server at " + url_.text + ": " + text});
     serve_waiting();
@@ -404,11 +405,11 @@ class transport::impl {
     c.stream.close();
   }
 
-  // The connection of an exchange is of no more use.
+  // Closes the connection of an exchange.
   void drop(const exchange_ptr& x, bool serve = true) {
-    if (!x->on) return;
-    close(*x->on);
-    x->on.reset();
+    if (!x->conn) return;
+    close(*x->conn);
+    x->conn.reset();
     --open_;
     if (serve) serve_waiting();
   }
@@ -427,10 +428,10 @@ class transport::impl {
   const std::shared_ptr<asio::ssl::context> trust_;  // null: plain HTTP
   const std::shared_ptr<asio::io_context> io_;
 
-  // The own thread's.
+  // Used only by the transport's thread.
   asio::executor_work_guard<asio::io_context::executor_type> work_{io_->get_executor()};
-  std::vector<std::unique_ptr<connection>> idle_;  // the one used last at the end
-  std::size_t open_ = 0;                           // connections, idle ones too
+  std::vector<std::unique_ptr<connection>> idle_;  // the most recently used last
+  std::size_t open_ = 0;                           // connections, including idle ones
   std::deque<exchange_ptr> waiting_;               // for a connection, in order
   std::unordered_set<exchange_ptr> active_;
   bool closing_ = false;
@@ -439,15 +440,15 @@ class transport::impl {
   seam::thread thread_;
 };
 
-transport::transport(http_url to, const client_options& o,
+transport::transport(http_url server, const client_options& o,
                      std::shared_ptr<asio::ssl::context> trust)
-    : impl_(std::make_unique<impl>(std::move(to), o, std::move(trust))) {}
+    : impl_(std::make_unique<impl>(std::move(server), o, std::move(trust))) {}
 transport::~transport() = default;
 
-void transport::send(http_request what, wait_limits limits, std::stop_token cancelled,
+void transport::send(http_request request, wait_limits limits, std::stop_token cancelled,
                      callback done) {
   auto x = std::make_shared<exchange>();
-  x->what = std::move(what);
+  x->call = std::move(request);
   x->limits = std::move(limits);
   x->cancelled = std::move(cancelled);
   x->done = std::move(done);

@@ -1,7 +1,7 @@
 #pragma once
 
-// Sends requests to one HTTP server and hands back the answers: kept connections, limits, and one
-// thread on which everything happens.
+// Sends requests to one HTTP server and returns the responses: reused connections, limits, and one
+// thread on which everything runs.
 
 #include <cstddef>
 #include <memory>
@@ -30,10 +30,10 @@ struct http_request {
   verb method = verb::get;
   std::string target;       // below the prefix of the URL
   std::string body{};       // JSON; empty: none
-  milliseconds waits{0};    // how long the server was asked to wait
-  bool repeatable = true;   // doing it twice is doing it once
-  bool takes_long = false;  // nobody can say how long: no answer_timeout
-  // What to send when an answer comes after the caller's limits: undoes what it tells of.
+  milliseconds waits{0};    // wait that the request asks the server for
+  bool repeatable = true;   // executing it twice has the same effect as once
+  bool takes_long = false;  // unknown duration: no answer_timeout
+  // If the response arrives after the caller's limits: returns the requests that undo its effect.
   unique_function<std::vector<http_request>(const http_answer&)> undo{};
 };
 
@@ -41,14 +41,16 @@ class transport {
  public:
   using callback = unique_function<void(result<http_answer>)>;
 
-  // `trust` is for https, and else null.
-  transport(http_url to, const client_options& o, std::shared_ptr<boost::asio::ssl::context> trust);
+  // `trust` is null for plain http.
+  transport(http_url server, const client_options& o,
+            std::shared_ptr<boost::asio::ssl::context> trust);
   transport(const transport&) = delete;
   transport& operator=(const transport&) = delete;
-  ~transport();  // ends what is under way with `stopped`
+  ~transport();  // ends the calls in progress with `stopped`
 
-  // `done` is called once, on the own thread. Errors: unavailable, timed_out, stopped, overloaded.
-  void send(http_request what, wait_limits limits, std::stop_token cancelled, callback done);
+  // `done` is called once, on the transport's thread. Errors: unavailable, timed_out, stopped,
+  // overloaded.
+  void send(http_request request, wait_limits limits, std::stop_token cancelled, callback done);
   bool on_own_thread() const noexcept;
 
  private:

@@ -1,7 +1,7 @@
 #pragma once
 
-// The body of an answer, for Beast's parser: the first bytes are kept, and when there are more the
-// parser stops, instead of reading what nobody wants.
+// A body type for Beast's parser that keeps the first bytes and stops the parser when there are
+// more.
 
 #include <algorithm>
 #include <boost/asio/buffer.hpp>
@@ -34,10 +34,10 @@ struct kept_body {
       failed = {};
       std::size_t taken = 0;
       for (const auto part : boost::beast::buffers_range_ref(parts)) {
-        const std::size_t room = into_.most - into_.text.size();
-        into_.text.append(static_cast<const char*>(part.data()), std::min(room, part.size()));
+        const std::size_t free = into_.most - into_.text.size();
+        into_.text.append(static_cast<const char*>(part.data()), std::min(free, part.size()));
         taken += part.size();
-        if (part.size() > room) failed = boost::beast::http::error::body_limit;
+        if (part.size() > free) failed = boost::beast::http::error::body_limit;
       }
       return taken;
     }

@@ -37,13 +37,13 @@ loop::alarm loop::at(time_point when, function f) {
   return made;
 }
 
-void loop::cancel(alarm& which) {
-  due_.erase(std::exchange(which, {}));
-  // The timer stays as it is: it rings for nothing at most once, and most are cancelled early.
+void loop::cancel(alarm& a) {
+  due_.erase(std::exchange(a, {}));
+  // Keeps the clock's timer: it fires at most once without effect, and most alarms are cancelled.
   if (due_.empty()) rearm();
 }
 
-// One timer of the clock, for the earliest.
+// Keeps one timer of the clock, for the earliest alarm.
 void loop::rearm() {
   const time_point wanted = due_.empty() ? time_point::max() : due_.begin()->first.when;
   if (wanted == armed_for_ || (wanted > armed_for_ && !due_.empty())) return;

@@ -1,9 +1,9 @@
 #pragma once
 
-// One thread on which everything of a deliverer happens: sockets, decisions, and what is due at a
-// time, on a clock that a test can move.
+// The single thread of a deliverer, for sockets, decisions and timers, on a clock that tests can
+// control.
 //
-// `post` and `end` may be called by any thread; the rest by what runs on the loop.
+// Any thread may call `post` and `end`; all other functions must be called on the loop.
 
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
@@ -24,7 +24,7 @@ namespace sluice::jobs::detail {
 class loop {
  public:
   using function = unique_function<void()>;
-  // Of something that is due; the default is of nothing.
+  // Identifies a timer; the default value identifies none.
   struct alarm {
     time_point when{};
     std::uint64_t number = 0;
@@ -34,14 +34,14 @@ class loop {
   loop(clock& timers, std::string name);
   loop(const loop&) = delete;
   loop& operator=(const loop&) = delete;
-  ~loop();  // as end
+  ~loop();  // as `end`
 
-  // Runs what is posted and due until nothing is under way; then joins.
+  // Runs until all operations have ended; pending timers are dropped. Then joins the thread.
   void end();
 
   template <class F>
   void post(F f) {
-    // What is posted may let all of this end before the post itself returns.
+    // The posted function may lead to the destruction of the loop before `post` returns.
     const std::shared_ptr<boost::asio::io_context> context = context_;
     boost::asio::post(*context, std::move(f));
   }
@@ -50,14 +50,14 @@ class loop {
 
   alarm at(time_point when, function f);
   alarm after(std::chrono::nanoseconds wait, function f) { return at(now() + wait, std::move(f)); }
-  void cancel(alarm& which);  // and forgets it
+  void cancel(alarm& a);  // and resets it
 
  private:
   void rearm();
   void ring();
 
   clock& timers_;
-  // Shared with the clock's timers, which may fire when all of this is gone, and with who posts.
+  // Shared with timers and posting threads, which may outlive the loop.
   const std::shared_ptr<boost::asio::io_context> context_;
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> keep_;
   std::map<alarm, function> due_;

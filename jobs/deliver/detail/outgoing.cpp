@@ -32,7 +32,7 @@ using failed_code = boost::system::error_code;
 using fault = outgoing_end::fault;
 using tls_stream = ssl::stream<tcp::socket>;
 
-constexpr int interim_answers_max = 8;  // of status 1xx, before the one that counts
+constexpr int interim_answers_max = 8;  // of status 1xx, before the final response
 constexpr std::size_t field_bytes_max = 1024;
 
 struct connection {
@@ -53,7 +53,7 @@ struct connection {
     failed_code ignored;
     socket().close(ignored);
   }
-  // A kept connection has nothing to say: whatever can be read is its end, or nonsense.
+  // Returns whether an idle connection has no input: any input is its end or a protocol error.
   bool is_quiet() {
     char byte = 0;
     const auto got = recv(socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
@@ -61,19 +61,19 @@ struct connection {
   }
 };
 
-// One request on its way. What comes back for one that has ended finds it so, and goes.
+// One request in progress. Callbacks check has_ended first.
 struct exchange {
-  outgoing::ticket which = 0;
-  web_url to;
+  outgoing::request_id id = 0;
+  web_url url;
   milliseconds timeout{};
-  outgoing::callback done;  // empty: it has ended
+  outgoing::callback done;  // empty: ended
   http::request<http::string_body> request;
 
-  std::unique_ptr<connection> on;
+  std::unique_ptr<connection> conn;
   std::optional<tcp::resolver> resolver;
   std::optional<http::response_parser<kept_body>> parser;
-  int interim = 0;       // answers of status 1xx
-  std::string unsent{};  // why it could not be sent whole
+  int interim = 0;       // responses of status 1xx
+  std::string unsent{};  // why it could not be sent completely
   loop::alarm limit;
   loop::alarm connect_limit;
 
@@ -84,20 +84,20 @@ using exchange_ptr = std::shared_ptr<exchange>;
 std::string why_tls(const failed_code& code, tls_stream& stream) {
   const long verdict = SSL_get_verify_result(stream.native_handle());
   if (verdict == X509_V_OK) return code.message();
-  // Of all that is looked at, only the name has no code of its own.
+  // The check of the name has no code of its own.
   if (verdict == X509_V_ERR_UNSPECIFIED) return "the certificate does not name the host";
   return std::string("the certificate is not trusted: ") + X509_verify_cert_error_string(verdict);
 }
 
-std::string field_of(const http::response<kept_body>& from, http::field which) {
-  const auto value = from[which];
+std::string field_of(const http::response<kept_body>& from, http::field name) {
+  const auto value = from[name];
   return std::string(value.data(), std::min<std::size_t>(value.size(), field_bytes_max));
 }
 
 }  // namespace
 
-std::string_view to_string(outgoing_end::fault what) noexcept {
-  switch (what) {
+std::string_view to_string(outgoing_end::fault cause) noexcept {
+  switch (cause) {
     case fault::none:
       return "none";
     case fault::host_not_found:
@@ -120,7 +120,7 @@ std::string_view to_string(outgoing_end::fault what) noexcept {
 
 class outgoing::impl {
  public:
-  impl(loop& on, outgoing_options o) : loop_(on), options_(std::move(o)) {}
+  impl(loop& l, outgoing_options o) : loop_(l), options_(std::move(o)) {}
 
   void_result prepare_tls() {
     failed_code failed;
@@ -136,34 +136,34 @@ class outgoing::impl {
     ERR_clear_error();
     if (!failed) return jobs::done{};
     return error{error_code::invalid,
-                 "the authorities for TLS cannot be read from " +
+                 "cannot read certificate authorities from " +
                      (options_.ca_file.empty() ? std::string("the system") : options_.ca_file) +
                      ": " + failed.message()};
   }
 
-  ticket send(outgoing_request what, callback done) {
+  request_id send(outgoing_request request, callback done) {
     check(active_.size() < options_.requests_max, "sluice::jobs::outgoing",
           "at most requests_max requests at a time");
     const auto x = std::make_shared<exchange>();
-    x->which = ++last_ticket_;
-    x->timeout = what.timeout;
+    x->id = ++last_id_;
+    x->timeout = request.timeout;
     x->done = std::move(done);
-    fill(*x, what);
-    x->to = std::move(what.to);
-    active_.emplace(x->which, x);
+    fill(*x, request);
+    x->url = std::move(request.url);
+    active_.emplace(x->id, x);
     x->limit = loop_.after(x->timeout, [this, x] {
       x->limit = {};
-      end(x, {.what = fault::timed_out,
-              .message = "there was no whole answer within " + format_duration(x->timeout)});
+      end(x, {.cause = fault::timed_out,
+              .message = "no complete response within " + format_duration(x->timeout)});
     });
     find_connection(x);
-    return x->which;
+    return x->id;
   }
 
-  void cancel(ticket which) {
-    if (const auto found = active_.find(which); found != active_.end()) {
+  void cancel(request_id id) {
+    if (const auto found = active_.find(id); found != active_.end()) {
       const exchange_ptr x = found->second;
-      end(x, {.what = fault::cancelled, .message = "it was called off"});
+      end(x, {.cause = fault::cancelled, .message = "cancelled"});
     }
   }
 
@@ -174,41 +174,41 @@ class outgoing::impl {
     idle_.clear();
   }
 
-  std::size_t under_way() const noexcept { return active_.size(); }
+  std::size_t in_progress() const noexcept { return active_.size(); }
   std::size_t idle() const noexcept { return idle_.size(); }
 
  private:
-  static void fill(exchange& x, outgoing_request& what) {
+  static void fill(exchange& x, outgoing_request& request) {
     x.request.version(11);
     x.request.method(http::verb::post);
-    x.request.target(what.to.target());
-    x.request.set(http::field::host, what.to.authority());
-    for (const auto& [name, value] : what.headers) x.request.set(name, value);
-    x.request.body() = std::move(what.body);
+    x.request.target(request.url.target());
+    x.request.set(http::field::host, request.url.authority());
+    for (const auto& [name, value] : request.headers) x.request.set(name, value);
+    x.request.body() = std::move(request.body);
     x.request.prepare_payload();
   }
 
-  // Ends it, unless it has ended; its connection goes.
-  void end(const exchange_ptr& x, outgoing_end how) {
+  // Ends the exchange if it has not ended, and closes its connection.
+  void end(const exchange_ptr& x, outgoing_end result) {
     if (x->has_ended()) return;
     if (x->resolver) x->resolver->cancel();
-    // Whatever is under way on it comes back with an error, and finds the exchange ended.
-    if (x->on) x->on->close();
-    finish(x, std::move(how));
+    // Operations in progress complete with an error and find the exchange ended.
+    if (x->conn) x->conn->close();
+    finish(x, std::move(result));
   }
 
-  void finish(const exchange_ptr& x, outgoing_end how) {
+  void finish(const exchange_ptr& x, outgoing_end result) {
     loop_.cancel(x->limit);
     loop_.cancel(x->connect_limit);
-    active_.erase(x->which);
+    active_.erase(x->id);
     auto done = std::exchange(x->done, nullptr);
-    done(std::move(how));
+    done(std::move(result));
   }
 
   // ---- connections
 
   void find_connection(const exchange_ptr& x) {
-    const std::string origin = x->to.origin();
+    const std::string origin = x->url.origin();
     while (true) {
       const auto found = std::find_if(idle_.rbegin(), idle_.rend(),
                                       [&](const auto& c) { return c->origin == origin; });
@@ -217,40 +217,40 @@ class outgoing::impl {
       idle_.erase(std::next(found).base());
       loop_.cancel(kept->expires);
       if (!kept->is_quiet()) continue;
-      x->on = std::move(kept);
+      x->conn = std::move(kept);
       return write(x);
     }
   }
 
   void connect(const exchange_ptr& x) {
-    const bool is_tls = x->to.how == web_url::scheme::https;
-    x->on = is_tls ? std::make_unique<connection>(loop_.context(), tls_)
-                   : std::make_unique<connection>(loop_.context());
-    x->on->origin = x->to.origin();
+    const bool is_tls = x->url.protocol == web_url::scheme::https;
+    x->conn = is_tls ? std::make_unique<connection>(loop_.context(), tls_)
+                     : std::make_unique<connection>(loop_.context());
+    x->conn->origin = x->url.origin();
     loop_.cancel(x->connect_limit);
     x->connect_limit = loop_.after(options_.connect_timeout, [this, x] {
       x->connect_limit = {};
-      end(x, {.what = fault::timed_out,
-              .message =
-                  "there was no connection within " + format_duration(options_.connect_timeout)});
+      end(x, {.cause = fault::timed_out,
+              .message = "no connection within " + format_duration(options_.connect_timeout)});
     });
-    if (x->to.kind != web_url::host_kind::name) {
-      const tcp::endpoint only(asio::ip::make_address(x->to.host), x->to.port);
-      x->on->socket().async_connect(only, [this, x](failed_code failed) { connected(x, failed); });
+    if (x->url.kind != web_url::host_kind::name) {
+      const tcp::endpoint only(asio::ip::make_address(x->url.host), x->url.port);
+      x->conn->socket().async_connect(only,
+                                      [this, x](failed_code failed) { connected(x, failed); });
       return;
     }
     x->resolver.emplace(loop_.context());
     x->resolver->async_resolve(
-        x->to.host, std::to_string(x->to.port), tcp::resolver::numeric_service,
+        x->url.host, std::to_string(x->url.port), tcp::resolver::numeric_service,
         [this, x](failed_code failed, const tcp::resolver::results_type& found) {
           x->resolver.reset();
           if (x->has_ended()) return;
           if (failed) {
             return end(
-                x, {.what = fault::host_not_found,
-                    .message = "the host " + x->to.host + " cannot be found: " + failed.message()});
+                x, {.cause = fault::host_not_found,
+                    .message = "cannot resolve the host " + x->url.host + ": " + failed.message()});
           }
-          asio::async_connect(x->on->socket(), found,
+          asio::async_connect(x->conn->socket(), found,
                               [this, x](failed_code f, const tcp::endpoint&) { connected(x, f); });
         });
   }
@@ -258,28 +258,28 @@ class outgoing::impl {
   void connected(const exchange_ptr& x, failed_code failed) {
     if (x->has_ended()) return;
     if (failed) {
-      return end(x, {.what = fault::connect_failed,
-                     .message = "cannot connect to it: " + failed.message()});
+      return end(
+          x, {.cause = fault::connect_failed, .message = "cannot connect: " + failed.message()});
     }
     failed_code ignored;
-    x->on->socket().set_option(tcp::no_delay(true), ignored);
-    if (x->to.how == web_url::scheme::https) return shake_hands(x);
+    x->conn->socket().set_option(tcp::no_delay(true), ignored);
+    if (x->url.protocol == web_url::scheme::https) return shake_hands(x);
     loop_.cancel(x->connect_limit);
     write(x);
   }
 
   void shake_hands(const exchange_ptr& x) {
-    auto& stream = std::get<tls_stream>(x->on->stream);
+    auto& stream = std::get<tls_stream>(x->conn->stream);
     failed_code failed;
-    stream.set_verify_callback(ssl::host_name_verification(x->to.host), failed);
-    if (x->to.kind == web_url::host_kind::name &&
+    stream.set_verify_callback(ssl::host_name_verification(x->url.host), failed);
+    if (x->url.kind == web_url::host_kind::name &&
         SSL_ctrl(stream.native_handle(), SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
-                 x->to.host.data()) != 1) {
-      return end(x, {.what = fault::tls_failed, .message = "the host cannot be named in TLS"});
+                 x->url.host.data()) != 1) {
+      return end(x, {.cause = fault::tls_failed, .message = "cannot set the host name for TLS"});
     }
     stream.async_handshake(ssl::stream_base::client, [this, x, &stream](failed_code f) {
       if (x->has_ended()) return;
-      if (f) return end(x, {.what = fault::tls_failed, .message = "TLS: " + why_tls(f, stream)});
+      if (f) return end(x, {.cause = fault::tls_failed, .message = "TLS: " + why_tls(f, stream)});
       loop_.cancel(x->connect_limit);
       write(x);
     });
@@ -292,88 +292,87 @@ class outgoing::impl {
         [&](auto& stream) {
           http::async_write(stream, x->request, [this, x](failed_code failed, std::size_t) {
             if (x->has_ended()) return;
-            // It may have answered without reading all, and said no more.
+            // The receiver may have responded without reading the whole request.
             if (failed) x->unsent = failed.message();
             read(x);
           });
         },
-        x->on->stream);
+        x->conn->stream);
   }
 
   void read(const exchange_ptr& x) {
     x->parser.emplace();
     x->parser->header_limit(static_cast<std::uint32_t>(options_.head_bytes_max));
-    x->parser->body_limit(boost::none);  // kept_body has its own
+    x->parser->body_limit(boost::none);  // kept_body has its own limit
     x->parser->get().body().most = options_.body_bytes_max;
     std::visit(
         [&](auto& stream) {
-          http::async_read(stream, x->on->buffer, *x->parser,
+          http::async_read(stream, x->conn->buffer, *x->parser,
                            [this, x](failed_code failed, std::size_t) {
-                             if (!x->has_ended()) came(x, failed);
+                             if (!x->has_ended()) received(x, failed);
                            });
         },
-        x->on->stream);
+        x->conn->stream);
   }
 
-  void came(const exchange_ptr& x, failed_code failed) {
+  void received(const exchange_ptr& x, failed_code failed) {
     const bool is_cut = failed == http::error::body_limit && x->parser->is_header_done();
-    if (failed && !is_cut) return broke(x, failed);
+    if (failed && !is_cut) return read_failed(x, failed);
     const auto& answer = x->parser->get();
     const int status = static_cast<int>(answer.result_int());
     if (status < 200) {
       if (status == 101 || ++x->interim > interim_answers_max) {
-        return end(x, {.what = fault::bad_answer,
-                       .message = "it answered " + std::to_string(status) +
-                                  ", which is no answer to this"});
+        return end(x, {.cause = fault::bad_answer,
+                       .message = "unexpected response with status " + std::to_string(status)});
       }
       return read(x);
     }
-    outgoing_end how{.what = fault::none,
-                     .message = {},
-                     .status = status,
-                     .content_type = field_of(answer, http::field::content_type),
-                     .retry_after = field_of(answer, http::field::retry_after),
-                     .location = field_of(answer, http::field::location),
-                     .body = std::move(x->parser->get().body().text),
-                     .is_cut = is_cut};
+    outgoing_end result{.cause = fault::none,
+                        .message = {},
+                        .status = status,
+                        .content_type = field_of(answer, http::field::content_type),
+                        .retry_after = field_of(answer, http::field::retry_after),
+                        .location = field_of(answer, http::field::location),
+                        .body = std::move(x->parser->get().body().text),
+                        .is_cut = is_cut};
     const bool may_stay = !is_cut && x->unsent.empty() && answer.keep_alive() &&
-                          x->on->buffer.size() == 0 && !closed_;
+                          x->conn->buffer.size() == 0 && !closed_;
     if (may_stay) {
-      keep(std::move(x->on));
+      keep(std::move(x->conn));
     } else {
-      x->on->close();
+      x->conn->close();
     }
-    finish(x, std::move(how));
+    finish(x, std::move(result));
   }
 
-  void broke(const exchange_ptr& x, failed_code failed) {
+  void read_failed(const exchange_ptr& x, failed_code failed) {
     const bool got_some = x->parser->got_some() || x->interim > 0;
     if (!x->unsent.empty()) {
-      return end(x, {.what = fault::connection_lost,
-                     .message = "the request could not be sent: " + x->unsent});
+      return end(
+          x, {.cause = fault::connection_lost, .message = "cannot send the request: " + x->unsent});
     }
     const bool is_nonsense =
         failed.category() == make_error_code(http::error::bad_version).category();
     if (failed == http::error::end_of_stream || (!is_nonsense && !got_some)) {
       return end(
-          x, {.what = fault::connection_lost,
+          x, {.cause = fault::connection_lost,
               .message = failed == http::error::end_of_stream
-                             ? "it closed the connection without an answer"
-                             : "the connection was lost before an answer: " + failed.message()});
+                             ? "the receiver closed the connection without a response"
+                             : "the connection was lost before a response: " + failed.message()});
     }
     if (failed == http::error::header_limit || failed == http::error::buffer_overflow) {
-      return end(x, {.what = fault::bad_answer,
-                     .message = "the head of its answer is larger than " +
+      return end(x, {.cause = fault::bad_answer,
+                     .message = "the head of the response is larger than " +
                                 std::to_string(options_.head_bytes_max) + " bytes"});
     }
-    end(x, {.what = fault::bad_answer,
+    end(x, {.cause = fault::bad_answer,
             .message = (is_nonsense && failed != http::error::partial_message
-                            ? "its answer is not HTTP: "
-                            : "its answer ended in the middle: ") +
+                            ? "the response is not HTTP: "
+                            : "the response is incomplete: ") +
                        failed.message()});
   }
 
-  // ---- idle connections, the one used last at the end
+  // ---- idle connections, the most recently used last
 
   void keep(std::unique_ptr<connection> c) {
     const auto same = [&](const auto& other) { return other->origin == c->origin; };
@@ -383,17 +382,17 @@ class outgoing::impl {
     } else if (idle_.size() >= options_.idle_max) {
       drop(idle_.begin());
     }
-    connection* const it = c.get();
-    it->expires = loop_.after(options_.keep_idle, [this, it] {
-      it->expires = {};
-      drop(std::ranges::find_if(idle_, [&](const auto& other) { return other.get() == it; }));
+    connection* const kept = c.get();
+    kept->expires = loop_.after(options_.keep_idle, [this, kept] {
+      kept->expires = {};
+      drop(std::ranges::find_if(idle_, [&](const auto& other) { return other.get() == kept; }));
     });
     idle_.push_back(std::move(c));
   }
 
-  void drop(std::deque<std::unique_ptr<connection>>::iterator which) {
-    loop_.cancel((*which)->expires);
-    idle_.erase(which);
+  void drop(std::deque<std::unique_ptr<connection>>::iterator at) {
+    loop_.cancel((*at)->expires);
+    idle_.erase(at);
   }
 
   // Constant after construction.
@@ -401,31 +400,31 @@ class outgoing::impl {
   const outgoing_options options_;
   ssl::context tls_{ssl::context::tls_client};
 
-  std::unordered_map<ticket, exchange_ptr> active_;
+  std::unordered_map<request_id, exchange_ptr> active_;
   std::deque<std::unique_ptr<connection>> idle_;
-  ticket last_ticket_ = 0;
+  request_id last_id_ = 0;
   bool closed_ = false;
 };
 
-result<std::unique_ptr<outgoing>> outgoing::open(loop& on, outgoing_options o) {
-  auto it = std::make_unique<impl>(on, std::move(o));
-  if (auto prepared = it->prepare_tls(); !prepared) return prepared.error();
-  return std::unique_ptr<outgoing>(new outgoing(std::move(it)));
+result<std::unique_ptr<outgoing>> outgoing::open(loop& l, outgoing_options o) {
+  auto p = std::make_unique<impl>(l, std::move(o));
+  if (auto prepared = p->prepare_tls(); !prepared) return prepared.error();
+  return std::unique_ptr<outgoing>(new outgoing(std::move(p)));
 }
 
-outgoing::outgoing(std::unique_ptr<impl> it) : impl_(std::move(it)) {}
+outgoing::outgoing(std::unique_ptr<impl> p) : impl_(std::move(p)) {}
 outgoing::~outgoing() = default;
 
-outgoing::ticket outgoing::send(outgoing_request what, callback done) {
-  return impl_->send(std::move(what), std::move(done));
+outgoing::request_id outgoing::send(outgoing_request request, callback done) {
+  return impl_->send(std::move(request), std::move(done));
 }
 
-void outgoing::cancel(ticket which) {
-  impl_->cancel(which);
+void outgoing::cancel(request_id id) {
+  impl_->cancel(id);
 }
 
-std::size_t outgoing::under_way() const noexcept {
-  return impl_->under_way();
+std::size_t outgoing::in_progress() const noexcept {
+  return impl_->in_progress();
 }
 
 std::size_t outgoing::idle() const noexcept {

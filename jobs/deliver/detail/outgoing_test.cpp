@@ -26,36 +26,36 @@ class outgoing_test : public ::testing::Test {
  protected:
   ~outgoing_test() override {
     on.post([this] {
-      if (it) it->close();
+      if (sender) sender->close();
     });
     on.end();
   }
 
   outgoing& o() {
-    if (it == nullptr) {
+    if (sender == nullptr) {
       auto opened = outgoing::open(on, options);
       check(opened.has_value(), "test", "an outgoing");
-      it = *std::move(opened);
+      sender = *std::move(opened);
     }
-    return *it;
+    return *sender;
   }
 
   struct sent {
     std::future<outgoing_end> end;
-    std::future<outgoing::ticket> which;
+    std::future<outgoing::request_id> id;
   };
   sent begin(const std::string& url, std::string body = "{}", milliseconds timeout = 30s) {
     outgoing& through = o();
     auto end = std::make_shared<std::promise<outgoing_end>>();
-    auto which = std::make_shared<std::promise<outgoing::ticket>>();
-    sent made{end->get_future(), which->get_future()};
-    outgoing_request what{.to = parse_web_url(url).value(),
-                          .headers = {{"Content-Type", "application/json"}},
-                          .body = std::move(body),
-                          .timeout = timeout};
-    on.post([&through, end, which, what = std::move(what)]() mutable {
-      which->set_value(through.send(std::move(what),
-                                    [end](outgoing_end how) { end->set_value(std::move(how)); }));
+    auto id = std::make_shared<std::promise<outgoing::request_id>>();
+    sent made{end->get_future(), id->get_future()};
+    outgoing_request request{.url = parse_web_url(url).value(),
+                             .headers = {{"Content-Type", "application/json"}},
+                             .body = std::move(body),
+                             .timeout = timeout};
+    on.post([&through, end, id, request = std::move(request)]() mutable {
+      id->set_value(through.send(
+          std::move(request), [end](outgoing_end result) { end->set_value(std::move(result)); }));
     });
     return made;
   }
@@ -72,33 +72,33 @@ class outgoing_test : public ::testing::Test {
   manual_time time;
   outgoing_options options;
   loop on{time.timers(), "test"};
-  std::unique_ptr<outgoing> it;
+  std::unique_ptr<outgoing> sender;
 };
 
 std::string head(std::string_view more) {
   return "HTTP/1.1 200 OK\r\n" + std::string(more) + "\r\n";
 }
 
-TEST_F(outgoing_test, PostsAndHandsBackTheAnswer) {
-  receiver to([](const received&) {
+TEST_F(outgoing_test, PostsAndReturnsTheResponse) {
+  receiver endpoint([](const received&) {
     return answer(503, "not now", "Content-Type: text/plain\r\nRetry-After: 7\r\n");
   });
-  const auto end = post(to.url("/in?x=1"), R"({"a":1})");
-  EXPECT_EQ(end.what, fault::none) << end.message;
+  const auto end = post(endpoint.url("/in?x=1"), R"({"a":1})");
+  EXPECT_EQ(end.cause, fault::none) << end.message;
   EXPECT_EQ(end.status, 503);
   EXPECT_EQ(end.body, "not now");
   EXPECT_EQ(end.content_type, "text/plain");
   EXPECT_EQ(end.retry_after, "7");
-  const auto came = to.requests().at(0);
+  const auto came = endpoint.requests().at(0);
   EXPECT_EQ(came.method, "POST");
   EXPECT_EQ(came.target, "/in?x=1");
   EXPECT_EQ(came.body, R"({"a":1})");
   EXPECT_EQ(came.header("content-type"), "application/json");
-  EXPECT_EQ(came.header("host"), "127.0.0.1:" + std::to_string(to.port()));
+  EXPECT_EQ(came.header("host"), "127.0.0.1:" + std::to_string(endpoint.port()));
 }
 
-TEST_F(outgoing_test, ReadsAnswersOfEveryLength) {
-  receiver to([](const received& r) -> reply_bytes {
+TEST_F(outgoing_test, ReadsResponsesOfEveryLength) {
+  receiver endpoint([](const received& r) -> reply_bytes {
     if (r.body == "chunked") {
       return {head("Transfer-Encoding: chunked\r\n") + "3\r\nabc\r\n2;x=y\r\nde\r\n0\r\n\r\n"};
     }
@@ -109,29 +109,29 @@ TEST_F(outgoing_test, ReadsAnswersOfEveryLength) {
     }
     return {head("") + "until the end", reply_bytes::then::close};
   });
-  EXPECT_EQ(post(to.url(), "chunked").body, "abcde");
-  EXPECT_EQ(post(to.url(), "none").status, 204);
-  EXPECT_EQ(post(to.url(), "interim").body, "at last");
-  EXPECT_EQ(post(to.url(), "until the end").body, "until the end");
+  EXPECT_EQ(post(endpoint.url(), "chunked").body, "abcde");
+  EXPECT_EQ(post(endpoint.url(), "none").status, 204);
+  EXPECT_EQ(post(endpoint.url(), "interim").body, "at last");
+  EXPECT_EQ(post(endpoint.url(), "until the end").body, "until the end");
 }
 
-TEST_F(outgoing_test, KeepsAConnectionAndUsesItAgain) {
-  receiver to([](const received&) { return answer(200, "ok"); });
-  for (int i = 0; i < 5; ++i) EXPECT_EQ(post(to.url()).status, 200);
-  EXPECT_EQ(to.connections(), 1);
+TEST_F(outgoing_test, ReusesAConnection) {
+  receiver endpoint([](const received&) { return answer(200, "ok"); });
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(post(endpoint.url()).status, 200);
+  EXPECT_EQ(endpoint.connections(), 1);
   EXPECT_EQ(idle(), 1U);
 }
 
 TEST_F(outgoing_test, ClosesAnIdleConnectionAfterItsTime) {
-  receiver to([](const received&) { return answer(200, "ok"); });
-  EXPECT_EQ(post(to.url()).status, 200);
+  receiver endpoint([](const received&) { return answer(200, "ok"); });
+  EXPECT_EQ(post(endpoint.url()).status, 200);
   ASSERT_EQ(idle(), 1U);
   time.advance(options.keep_idle);
-  to.await_closed(1);
+  endpoint.await_closed(1);
   EXPECT_EQ(idle(), 0U);
 }
 
-TEST_F(outgoing_test, KeepsNoMoreIdleConnectionsThanItsBounds) {
+TEST_F(outgoing_test, LimitsItsIdleConnections) {
   options.idle_per_origin_max = 2;
   options.idle_max = 3;
   std::promise<void> all_came;
@@ -155,47 +155,47 @@ TEST_F(outgoing_test, KeepsNoMoreIdleConnectionsThanItsBounds) {
   b.await_closed(2);
 }
 
-TEST_F(outgoing_test, DoesNotKeepAConnectionThatSaysCloseOrSaysMore) {
-  receiver to([](const received& r) {
+TEST_F(outgoing_test, DoesNotReuseAConnectionWithCloseOrExtraInput) {
+  receiver endpoint([](const received& r) {
     auto reply = answer(200, "ok", r.body == "close" ? "Connection: close\r\n" : "");
     if (r.body == "more") reply.text += "HTTP/1.1 200 OK\r\n\r\nsmuggled";
     return reply;
   });
-  EXPECT_EQ(post(to.url(), "close").status, 200);
-  EXPECT_EQ(post(to.url(), "more").body, "ok");
-  EXPECT_EQ(post(to.url(), "plain").body, "ok");
-  EXPECT_EQ(to.connections(), 3);
+  EXPECT_EQ(post(endpoint.url(), "close").status, 200);
+  EXPECT_EQ(post(endpoint.url(), "more").body, "ok");
+  EXPECT_EQ(post(endpoint.url(), "plain").body, "ok");
+  EXPECT_EQ(endpoint.connections(), 3);
 }
 
 TEST_F(outgoing_test, ReplacesAKeptConnectionThatWasClosedWhileIdle) {
-  receiver to([](const received& r) {
+  receiver endpoint([](const received& r) {
     auto reply = answer(200, "ok");
     if (r.connection == 1) reply.after = reply_bytes::then::close;
     return reply;
   });
-  EXPECT_EQ(post(to.url()).status, 200);
+  EXPECT_EQ(post(endpoint.url()).status, 200);
   ASSERT_EQ(idle(), 1U);
-  to.await_closed(1);
-  EXPECT_EQ(post(to.url()).status, 200);
-  EXPECT_EQ(to.connections(), 2);
-  EXPECT_EQ(to.requests().size(), 2U);
+  endpoint.await_closed(1);
+  EXPECT_EQ(post(endpoint.url()).status, 200);
+  EXPECT_EQ(endpoint.connections(), 2);
+  EXPECT_EQ(endpoint.requests().size(), 2U);
 }
 
 TEST_F(outgoing_test, NeverRepeatsARequestThatTheReceiverMayHaveRead) {
-  for (const auto how : {reply_bytes::then::close, reply_bytes::then::reset}) {
-    receiver to([how](const received& r) {
-      return r.number == 2 ? reply_bytes{"", how} : answer(200, "ok");
+  for (const auto mode : {reply_bytes::then::close, reply_bytes::then::reset}) {
+    receiver endpoint([mode](const received& r) {
+      return r.number == 2 ? reply_bytes{"", mode} : answer(200, "ok");
     });
-    EXPECT_EQ(post(to.url()).status, 200);
-    const auto lost = post(to.url());
-    EXPECT_EQ(to_string(lost.what), "connection_lost") << lost.message;
-    EXPECT_EQ(to.requests().size(), 2U);
-    EXPECT_EQ(to.connections(), 1);
+    EXPECT_EQ(post(endpoint.url()).status, 200);
+    const auto lost = post(endpoint.url());
+    EXPECT_EQ(to_string(lost.cause), "connection_lost") << lost.message;
+    EXPECT_EQ(endpoint.requests().size(), 2U);
+    EXPECT_EQ(endpoint.connections(), 1);
   }
 }
 
-TEST_F(outgoing_test, SaysWhyThereIsNoAnswer) {
-  receiver to([](const received& r) -> reply_bytes {
+TEST_F(outgoing_test, ReportsWhyThereIsNoResponse) {
+  receiver endpoint([](const received& r) -> reply_bytes {
     if (r.body == "close") return {"", reply_bytes::then::close};
     if (r.body == "reset") return {"", reply_bytes::then::reset};
     if (r.body == "half") return {head("Content-Length: 10\r\n") + "abc", reply_bytes::then::close};
@@ -206,44 +206,44 @@ TEST_F(outgoing_test, SaysWhyThereIsNoAnswer) {
     if (r.body == "switch") return {"HTTP/1.1 101 Switching\r\nUpgrade: x\r\n\r\n"};
     return {"SSH-2.0-OpenSSH\r\n", reply_bytes::then::close};
   });
-  const auto expect = [&](const std::string& body, fault what, std::string_view words) {
-    const auto end = post(to.url(), body);
-    EXPECT_EQ(to_string(end.what), to_string(what)) << body << ": " << end.message;
+  const auto expect = [&](const std::string& body, fault cause, std::string_view words) {
+    const auto end = post(endpoint.url(), body);
+    EXPECT_EQ(to_string(end.cause), to_string(cause)) << body << ": " << end.message;
     EXPECT_NE(end.message.find(words), std::string::npos) << body << ": " << end.message;
   };
-  expect("close", fault::connection_lost, "without an answer");
+  expect("close", fault::connection_lost, "without a response");
   expect("reset", fault::connection_lost, "lost");
-  expect("half", fault::bad_answer, "in the middle");
-  expect("half a head", fault::bad_answer, "in the middle");
+  expect("half", fault::bad_answer, "incomplete");
+  expect("half a head", fault::bad_answer, "incomplete");
   expect("large head", fault::bad_answer, "larger than 16384 bytes");
   expect("switch", fault::bad_answer, "101");
   expect("nonsense", fault::bad_answer, "not HTTP");
 }
 
-TEST_F(outgoing_test, SaysThatNobodyListens) {
+TEST_F(outgoing_test, ReportsARefusedConnection) {
   std::string url;
   {
     url = receiver([](const received&) { return answer(200); }).url();
   }
   const auto end = post(url);
-  EXPECT_EQ(end.what, fault::connect_failed);
+  EXPECT_EQ(end.cause, fault::connect_failed);
   EXPECT_NE(end.message.find("refused"), std::string::npos) << end.message;
 }
 
-TEST_F(outgoing_test, SaysThatAHostHasNoAddress) {
+TEST_F(outgoing_test, ReportsAHostWithoutAnAddress) {
   const auto end = post("http://nowhere.invalid/");
-  EXPECT_EQ(to_string(end.what), "host_not_found");
+  EXPECT_EQ(to_string(end.cause), "host_not_found");
   EXPECT_NE(end.message.find("nowhere.invalid"), std::string::npos) << end.message;
 }
 
-TEST_F(outgoing_test, FindsAHostByItsName) {
-  receiver to([](const received&) { return answer(200, "ok"); });
-  EXPECT_EQ(post(to.url("/", "localhost")).status, 200);
+TEST_F(outgoing_test, ResolvesAHostName) {
+  receiver endpoint([](const received&) { return answer(200, "ok"); });
+  EXPECT_EQ(post(endpoint.url("/", "localhost")).status, 200);
 }
 
 TEST_F(outgoing_test, CutsABodyThatIsTooLarge) {
   options.body_bytes_max = 1000;
-  receiver to([](const received& r) -> reply_bytes {
+  receiver endpoint([](const received& r) -> reply_bytes {
     if (r.body == "endless") {
       std::string text = head("Transfer-Encoding: chunked\r\n");
       for (int i = 0; i < 100; ++i) text += "64\r\n" + std::string(100, 'y') + "\r\n";
@@ -251,10 +251,10 @@ TEST_F(outgoing_test, CutsABodyThatIsTooLarge) {
     }
     return answer(200, std::string(r.body == "fits" ? 1000 : 100'000, 'x'));
   });
-  EXPECT_FALSE(post(to.url(), "fits").is_cut);
-  for (const char* const how : {"long", "endless"}) {
-    const auto end = post(to.url(), how);
-    EXPECT_EQ(end.what, fault::none) << end.message;
+  EXPECT_FALSE(post(endpoint.url(), "fits").is_cut);
+  for (const char* const mode : {"long", "endless"}) {
+    const auto end = post(endpoint.url(), mode);
+    EXPECT_EQ(end.cause, fault::none) << end.message;
     EXPECT_TRUE(end.is_cut);
     EXPECT_EQ(end.status, 200);
     EXPECT_EQ(end.body.size(), 1000U);
@@ -262,64 +262,64 @@ TEST_F(outgoing_test, CutsABodyThatIsTooLarge) {
   EXPECT_EQ(idle(), 0U);
 }
 
-TEST_F(outgoing_test, TimesOutWhereverItIs) {
+TEST_F(outgoing_test, TimesOutInEveryPhase) {
   event go;
-  receiver to([&](const received& r) -> reply_bytes {
+  receiver endpoint([&](const received& r) -> reply_bytes {
     if (r.body == "silent") go.wait();
     if (r.body == "slow head") return {"HTTP/1.1 200 OK\r\n"};
     return {head("Content-Length: 10\r\n") + "abc"};
   });
   std::size_t count = 0;
-  for (const char* const how : {"silent", "slow head", "slow body"}) {
-    auto s = begin(to.url(), how, 5s);
-    to.await(++count);
+  for (const char* const mode : {"silent", "slow head", "slow body"}) {
+    auto s = begin(endpoint.url(), mode, 5s);
+    endpoint.await(++count);
     time.advance(4999ms);
-    EXPECT_EQ(s.end.wait_for(0s), std::future_status::timeout) << how;
+    EXPECT_EQ(s.end.wait_for(0s), std::future_status::timeout) << mode;
     time.advance(1ms);
     const auto end = s.end.get();
-    EXPECT_EQ(end.what, fault::timed_out) << how << ": " << end.message;
+    EXPECT_EQ(end.cause, fault::timed_out) << mode << ": " << end.message;
     EXPECT_NE(end.message.find("5s"), std::string::npos) << end.message;
   }
   go.set();
 }
 
-TEST_F(outgoing_test, GivesUpOnAConnectionThatDoesNotComeAbout) {
-  // TLS to somebody who waits for the end of a request in plain text.
+TEST_F(outgoing_test, TimesOutWithoutAConnection) {
+  // TLS to a server that waits for the end of a request in plain text.
   receiver plain([&](const received&) { return answer(200); });
   auto s = begin("https://127.0.0.1:" + std::to_string(plain.port()) + "/");
   sluice::testing::eventually([&] { return plain.connections() == 1; });
   time.advance(options.connect_timeout);
   const auto end = s.end.get();
-  EXPECT_EQ(end.what, fault::timed_out) << end.message;
+  EXPECT_EQ(end.cause, fault::timed_out) << end.message;
   EXPECT_NE(end.message.find("no connection within 10s"), std::string::npos) << end.message;
   EXPECT_TRUE(plain.requests().empty());
 }
 
-TEST_F(outgoing_test, CancelEndsItAtOnce) {
+TEST_F(outgoing_test, CancelEndsARequestAtOnce) {
   event go;
-  receiver to([&](const received&) {
+  receiver endpoint([&](const received&) {
     go.wait();
     return answer(200);
   });
-  auto s = begin(to.url());
-  to.await(1);
-  const auto which = s.which.get();
-  on.post([this, which] {  // by value: the first cancel lets the test go on, and end
-    o().cancel(which);
-    o().cancel(which);
+  auto s = begin(endpoint.url());
+  endpoint.await(1);
+  const auto id = s.id.get();
+  on.post([this, id] {  // by value: the first cancel ends the wait below
+    o().cancel(id);
+    o().cancel(id);
   });
-  EXPECT_EQ(s.end.get().what, fault::cancelled);
+  EXPECT_EQ(s.end.get().cause, fault::cancelled);
   go.set();
 }
 
-TEST_F(outgoing_test, GarbageIsAFaultAndNothingElse) {
+TEST_F(outgoing_test, GarbageIsAFault) {
   const auto seed = static_cast<unsigned>(sluice::testing::seed(sluice::testing::test_name(), 23));
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
   const std::string good = answer(200, "0123456789", "Content-Type: text/plain\r\nX: y\r\n").text;
   const std::string chunked =
       head("Transfer-Encoding: chunked\r\n") + "3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n";
-  receiver to([&](const received&) -> reply_bytes {  // one request at a time
+  receiver endpoint([&](const received&) -> reply_bytes {  // one request at a time
     std::string text = random() % 2 == 0 ? good : chunked;
     switch (random() % 4) {
       case 0:
@@ -342,10 +342,10 @@ TEST_F(outgoing_test, GarbageIsAFaultAndNothingElse) {
   int answered = 0;
   int faults = 0;
   for (int i = 0; i < 2000; ++i) {
-    const auto end = post(to.url());
-    ++(end.what == fault::none ? answered : faults);
-    ASSERT_NE(end.what, fault::timed_out);
-    ASSERT_EQ(end.what == fault::none, end.message.empty());
+    const auto end = post(endpoint.url());
+    ++(end.cause == fault::none ? answered : faults);
+    ASSERT_NE(end.cause, fault::timed_out);
+    ASSERT_EQ(end.cause == fault::none, end.message.empty());
   }
   EXPECT_GT(answered, 50);
   EXPECT_GT(faults, 500);
@@ -362,37 +362,37 @@ class outgoing_tls_test : public outgoing_test {
   test_authority ca{folder.file("ca.pem")};
 };
 
-TEST_F(outgoing_tls_test, TalksToAServerItTrustsAndKeepsTheConnection) {
+TEST_F(outgoing_tls_test, ReusesAConnectionToATrustedServer) {
   options.ca_file = ca.file();
-  receiver to(ok(), ca.server_for("DNS:localhost,IP:127.0.0.1"));
+  receiver endpoint(ok(), ca.server_for("DNS:localhost,IP:127.0.0.1"));
   for (int i = 0; i < 3; ++i) {
-    const auto end = post(to.url("/in", "localhost"), std::string(200'000, 'x'));
+    const auto end = post(endpoint.url("/in", "localhost"), std::string(200'000, 'x'));
     EXPECT_EQ(end.status, 200) << end.message;
   }
-  EXPECT_EQ(to.connections(), 1);
-  EXPECT_EQ(post(to.url("/in", "127.0.0.1")).status, 200);
+  EXPECT_EQ(endpoint.connections(), 1);
+  EXPECT_EQ(post(endpoint.url("/in", "127.0.0.1")).status, 200);
 }
 
-TEST_F(outgoing_tls_test, RefusesAnAuthorityItDoesNotKnow) {
-  receiver to(ok(), ca.server_for("DNS:localhost"));
-  const auto end = post(to.url("/in", "localhost"));
-  EXPECT_EQ(to_string(end.what), "tls_failed");
+TEST_F(outgoing_tls_test, RejectsAnUnknownAuthority) {
+  receiver endpoint(ok(), ca.server_for("DNS:localhost"));
+  const auto end = post(endpoint.url("/in", "localhost"));
+  EXPECT_EQ(to_string(end.cause), "tls_failed");
   EXPECT_NE(end.message.find("not trusted"), std::string::npos) << end.message;
-  EXPECT_TRUE(to.requests().empty());
+  EXPECT_TRUE(endpoint.requests().empty());
 }
 
-TEST_F(outgoing_tls_test, RefusesACertificateForAnotherHost) {
+TEST_F(outgoing_tls_test, RejectsACertificateForAnotherHost) {
   options.ca_file = ca.file();
-  receiver to(ok(), ca.server_for("DNS:example.com,IP:127.0.0.2"));
+  receiver endpoint(ok(), ca.server_for("DNS:example.com,IP:127.0.0.2"));
   for (const char* const host : {"localhost", "127.0.0.1"}) {
-    const auto end = post(to.url("/in", host));
-    EXPECT_EQ(to_string(end.what), "tls_failed") << end.message;
+    const auto end = post(endpoint.url("/in", host));
+    EXPECT_EQ(to_string(end.cause), "tls_failed") << end.message;
     EXPECT_NE(end.message.find("does not name the host"), std::string::npos) << end.message;
   }
-  EXPECT_TRUE(to.requests().empty());
+  EXPECT_TRUE(endpoint.requests().empty());
 }
 
-TEST_F(outgoing_tls_test, NamesAFileOfAuthoritiesThatIsNone) {
+TEST_F(outgoing_tls_test, NamesAnInvalidFileOfAuthorities) {
   options.ca_file = folder.file("none.pem");
   const auto opened = outgoing::open(on, options);
   ASSERT_FALSE(opened);

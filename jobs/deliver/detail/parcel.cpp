@@ -16,15 +16,15 @@ struct described {
   job_id idempotency = 0;
 };
 
-std::vector<std::pair<std::string, std::string>> headers_of(const described& what) {
+std::vector<std::pair<std::string, std::string>> headers_of(const described& d) {
   return {{"Content-Type", "application/json"},
           {"Accept", "application/json"},
-          {"Sluice-Delivery", std::string(what.delivery)},
-          {"Sluice-Job-Id", std::to_string(what.id)},
-          {"Sluice-Queue", header_value(what.queue)},
-          {"Sluice-Kind", header_value(what.kind)},
-          {"Sluice-Attempt", std::to_string(what.attempt)},
-          {"Idempotency-Key", std::to_string(what.idempotency)}};
+          {"Sluice-Delivery", std::string(d.delivery)},
+          {"Sluice-Job-Id", std::to_string(d.id)},
+          {"Sluice-Queue", header_value(d.queue)},
+          {"Sluice-Kind", header_value(d.kind)},
+          {"Sluice-Attempt", std::to_string(d.attempt)},
+          {"Idempotency-Key", std::to_string(d.idempotency)}};
 }
 
 struct ended_job {
@@ -48,7 +48,7 @@ result<ended_job> read_event(std::string_view event) {
       in.skip();
     }
   }
-  if (auto fine = in.finish(); !fine) return fine.error();
+  if (auto finished = in.finish(); !finished) return finished.error();
   return read;
 }
 
@@ -74,12 +74,17 @@ std::string header_value(std::string_view text) {
   return out;
 }
 
-parcel parcel_of_job(const leased_job& it, const std::string& url) {
-  const job_spec& spec = it.it->spec;
+parcel parcel_of_job(const leased_job& leased, const std::string& url) {
+  const job_spec& spec = leased.job->spec;
   parcel p{.url = url, .body = {}, .headers = {}};
   json::json_writer w(p.body);
-  w.begin_object().key("id").value(it.it->id);
-  w.key("queue").value(spec.queue).key("kind").value(spec.kind).key("attempt").value(it.attempt);
+  w.begin_object().key("id").value(leased.job->id);
+  w.key("queue")
+      .value(spec.queue)
+      .key("kind")
+      .value(spec.kind)
+      .key("attempt")
+      .value(leased.attempt);
   if (spec.args.type == content_type::bytes) {
     w.key("args_base64").base64(spec.args.data);
   } else if (!spec.args.data.empty()) {
@@ -88,18 +93,18 @@ parcel parcel_of_job(const leased_job& it, const std::string& url) {
   if (!spec.metadata.empty()) w.key("metadata").raw(spec.metadata);
   w.end_object();
   p.headers = headers_of({.delivery = "job",
-                          .id = it.it->id,
+                          .id = leased.job->id,
                           .queue = spec.queue,
                           .kind = spec.kind,
-                          .attempt = it.attempt,
-                          .idempotency = it.it->id});
+                          .attempt = leased.attempt,
+                          .idempotency = leased.job->id});
   return p;
 }
 
-result<parcel> parcel_of_webhook(const leased_job& it) {
+result<parcel> parcel_of_webhook(const leased_job& leased) {
   parcel p;
   std::string_view event;
-  json::json_reader in(it.it->spec.args.data);
+  json::json_reader in(leased.job->spec.args.data);
   std::string_view key;
   for (in.begin_object(); in.next_key(key);) {
     if (key == "url") {
@@ -110,7 +115,7 @@ result<parcel> parcel_of_webhook(const leased_job& it) {
       in.skip();
     }
   }
-  if (auto fine = in.finish(); !fine) return fine.error();
+  if (auto finished = in.finish(); !finished) return finished.error();
   if (p.url.empty() || event.empty()) {
     return error{error_code::invalid, R"(expected {"url": "...", "event": {...}})"};
   }
@@ -121,8 +126,8 @@ result<parcel> parcel_of_webhook(const leased_job& it) {
                           .id = ended->id,
                           .queue = ended->queue,
                           .kind = ended->kind,
-                          .attempt = it.attempt,
-                          .idempotency = it.it->id});
+                          .attempt = leased.attempt,
+                          .idempotency = leased.job->id});
   return p;
 }
 

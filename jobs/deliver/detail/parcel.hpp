@@ -1,6 +1,6 @@
 #pragma once
 
-// What is posted for one leased job: where to, with which headers, which body.
+// The HTTP request for one leased job: URL, headers and body.
 
 #include <cstdint>
 #include <string>
@@ -20,17 +20,17 @@ struct parcel {
   std::vector<std::pair<std::string, std::string>> headers{};
 };
 
-// The job itself, for a queue that is delivered to `url`.
-parcel parcel_of_job(const leased_job& it, const std::string& url);
-// The end of another job: what the engine put into the args of `it`, {"url": ..., "event": {...}}.
-// invalid when they are something else.
-result<parcel> parcel_of_webhook(const leased_job& it);
+// Returns the request with the job itself, for a queue that is delivered to `url`.
+parcel parcel_of_job(const leased_job& leased, const std::string& url);
+// Returns the request with the end of another job, from args that the engine made: {"url": ...,
+// "event": {...}}. Fails with `invalid` for other args.
+result<parcel> parcel_of_webhook(const leased_job& leased);
 
-// What both have: User-Agent, and Sluice-Signature if there are secrets.
+// Adds User-Agent, and Sluice-Signature if there are secrets.
 void sign_parcel(parcel& p, std::string_view version, const std::vector<std::string>& secrets,
                  unix_time now);
 
-// Any bytes as the value of a header: what is not printable ASCII, and %, is escaped with %.
+// Converts any bytes to the value of a header: % and all but printable ASCII are escaped with %.
 std::string header_value(std::string_view text);
 
 }  // namespace sluice::jobs::detail

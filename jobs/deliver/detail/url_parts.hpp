@@ -1,6 +1,6 @@
 #pragma once
 
-// What a URL and a rule for URLs have in common: the same grammar, but for a star in a rule's host.
+// The common grammar of URLs and rules for URLs; a rule's host may have a star.
 
 #include <cstdint>
 #include <optional>
@@ -12,16 +12,16 @@
 namespace sluice::jobs::detail {
 
 struct url_parts {
-  web_url::scheme how = web_url::scheme::http;
-  std::string host{};  // in lower case, not looked at yet
+  web_url::scheme protocol = web_url::scheme::http;
+  std::string host{};  // in lower case, not checked yet
   std::uint16_t port = 80;
   std::string path{};
   std::string query{};
 };
 
-// The messages of these go on from "the URL cannot be used: ".
+// Error messages continue "invalid URL: ".
 result<url_parts> split_url(std::string_view text);
 result<web_url> with_address(url_parts parts);
-std::optional<std::string> wrong_name(std::string_view host);  // what is wrong with it
+std::optional<std::string> wrong_name(std::string_view host);  // returns the fault, if any
 
 }  // namespace sluice::jobs::detail

@@ -34,7 +34,7 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-// The first part of a body, for people; never cut inside a character.
+// Returns the beginning of a body, for people, cut at a character boundary.
 std::string excerpt(std::string_view body) {
   body = trimmed(body);
   if (body.size() <= shown_bytes) return std::string(body);
@@ -43,25 +43,25 @@ std::string excerpt(std::string_view body) {
   return std::string(body.substr(0, end)) + " ...";
 }
 
-say_done done_with(outgoing_end& end) {
+delivery_ack ack_of(outgoing_end& end) {
   const std::string_view body = trimmed(end.body);
   if (body.empty() || !is_json(end.content_type)) return {};
   if (end.is_cut) {
     return {.result = {},
-            .dropped = "its result is larger than " + std::to_string(end.body.size()) + " bytes"};
+            .dropped = "the result is larger than " + std::to_string(end.body.size()) + " bytes"};
   }
-  if (auto fine = json::check_json(body); !fine) {
-    return {.result = {}, .dropped = "its result is not JSON: " + fine.error().message};
+  if (auto valid = json::check_json(body); !valid) {
+    return {.result = {}, .dropped = "the result is not JSON: " + valid.error().message};
   }
   return {.result = payload{std::string(body)}, .dropped = {}};
 }
 
-std::string refusal_of(const outgoing_end& end, const web_url& to) {
-  std::string text = to.shown() + " answered " + std::to_string(end.status);
+std::string failure_text(const outgoing_end& end, const web_url& url) {
+  std::string text = url.shown() + " answered " + std::to_string(end.status);
   if (end.status >= 300 && end.status < 400) {
-    text += ", a redirect, and those are not followed";
-    if (auto where = parse_web_url(end.location)) text += " (to " + where->shown() + ")";
-    return text + ": configure the URL that is meant";
+    text += ", a redirect, which is not followed";
+    if (auto target = parse_web_url(end.location)) text += " (to " + target->shown() + ")";
+    return text + ": configure the target URL itself";
   }
   if (const std::string part = excerpt(end.body); !part.empty()) text += ": " + part;
   return text;
@@ -93,25 +93,26 @@ std::optional<milliseconds> parse_retry_after(std::string_view text, unix_time n
   return std::min(wait, retry_after_max);
 }
 
-verdict judge(outgoing_end end, const web_url& to, unix_time now) {
-  if (end.what == outgoing_end::fault::cancelled) return {.word = give_back{}};
-  if (end.what != outgoing_end::fault::none) {
-    return {.word = failure{.type = std::string(to_string(end.what)),
-                            .message = to.shown() + ": " + end.message},
-            .is = verdict::receiver::fails};
+verdict judge(outgoing_end end, const web_url& url, unix_time now) {
+  using state = verdict::receiver_state;
+  if (end.cause == outgoing_end::fault::cancelled) return {.report = give_back{}};
+  if (end.cause != outgoing_end::fault::none) {
+    return {.report = failure{.type = std::string(to_string(end.cause)),
+                              .message = url.shown() + ": " + end.message},
+            .receiver = state::fails};
   }
   if (end.status >= 200 && end.status < 300) {
-    return {.word = done_with(end), .is = verdict::receiver::works};
+    return {.report = ack_of(end), .receiver = state::works};
   }
-  failure why{.type = "http_" + std::to_string(end.status), .message = refusal_of(end, to)};
+  failure why{.type = "http_" + std::to_string(end.status), .message = failure_text(end, url)};
   if (!may_pass(end.status)) {
     why.for_good = true;
-    return {.word = std::move(why), .is = verdict::receiver::works};
+    return {.report = std::move(why), .receiver = state::works};
   }
   why.retry_in = parse_retry_after(end.retry_after, now);
   const bool is_busy = end.status == 429 || end.status == 503;
   const milliseconds pause = is_busy ? why.retry_in.value_or(milliseconds(0)) : milliseconds(0);
-  return {.word = std::move(why), .is = verdict::receiver::fails, .pause = pause};
+  return {.report = std::move(why), .receiver = state::fails, .pause = pause};
 }
 
 }  // namespace sluice::jobs::detail

@@ -1,6 +1,6 @@
 #pragma once
 
-// What becomes of a job when its request has ended. docs/reference/delivery.md has it as a table.
+// The outcome of a job after its request. docs/reference/delivery.md has the table.
 
 #include <cstdint>
 #include <optional>
@@ -14,22 +14,23 @@
 
 namespace sluice::jobs::detail {
 
-struct say_done {
+struct delivery_ack {
   std::optional<payload> result{};
-  std::string dropped{};  // why there is none, though the answer had one
+  std::string dropped{};  // why the response's result is not stored
 };
 
 struct verdict {
-  // What is said to the engine.
-  std::variant<say_done, failure, give_back> word{};
-  // What it says about the receiver: whether it works.
-  enum class receiver : std::uint8_t { works, fails, unknown } is = receiver::unknown;
-  milliseconds pause{0};  // the receiver asked not to be called for so long
+  // The report to the engine.
+  std::variant<delivery_ack, failure, give_back> report{};
+  // The state of the receiver.
+  enum class receiver_state : std::uint8_t { works, fails, unknown };
+  receiver_state receiver = receiver_state::unknown;
+  milliseconds pause{0};  // requested by the receiver
 };
 
-verdict judge(outgoing_end end, const web_url& to, unix_time now);
+verdict judge(outgoing_end end, const web_url& url, unix_time now);
 
-// "120", or a date of HTTP. None when it is neither, or has passed; a day at most.
+// Parses "120" or an HTTP date. Returns nullopt if it is neither or has passed; at most a day.
 std::optional<milliseconds> parse_retry_after(std::string_view text, unix_time now);
 
 }  // namespace sluice::jobs::detail

@@ -1,7 +1,7 @@
 #pragma once
 
-// The words in which the tests of the deliverer are written: an engine on a disk that can fail, a
-// clock that is moved by hand, queues that are delivered, and how their jobs ended.
+// Test vocabulary for the deliverer: an engine on a disk that can fail, a manual clock, delivered
+// queues, and the ends of their jobs.
 
 #include <gtest/gtest.h>
 
@@ -36,7 +36,7 @@ class delivery_words : public engine_words {
     engine_words::TearDown();
   }
 
-  // Begins with the first use.
+  // Creates the deliverer at first use.
   deliverer& d() {
     if (posts == nullptr) {
       auto opened = deliverer::open(e(), posting);
@@ -47,24 +47,25 @@ class delivery_words : public engine_words {
   }
   void allow(const std::vector<const receiver*>& all) {
     std::vector<std::string> rules;
-    for (const receiver* const to : all) {
-      rules.push_back(to->url("/in"));
-      rules.push_back(to->url("/in", "localhost"));
+    for (const receiver* const endpoint : all) {
+      rules.push_back(endpoint->url("/in"));
+      rules.push_back(endpoint->url("/in", "localhost"));
     }
     posting.rules = url_rules::parse(rules).value();
   }
-  // An empty URL: not any more.
-  void deliver(const std::string& queue, const delivery_target& to) {
-    configure({.deliver_url = to.url,
-               .deliver_concurrency = to.concurrency,
-               .deliver_timeout = to.timeout},
+  // An empty URL ends the delivery.
+  void deliver(const std::string& queue, const delivery_target& endpoint) {
+    configure({.deliver_url = endpoint.url,
+               .deliver_concurrency = endpoint.concurrency,
+               .deliver_timeout = endpoint.timeout},
               queue);
     d().refresh();
   }
-  // The queue "default", to a receiver that is allowed for it.
-  void deliver_to(const receiver& to, std::uint32_t concurrency = 8, milliseconds timeout = 30s) {
-    if (posts == nullptr) allow({&to});
-    deliver("default", {.url = to.url(), .concurrency = concurrency, .timeout = timeout});
+  // Delivers the queue "default" to a receiver, which is allowed.
+  void deliver_to(const receiver& endpoint, std::uint32_t concurrency = 8,
+                  milliseconds timeout = 30s) {
+    if (posts == nullptr) allow({&endpoint});
+    deliver("default", {.url = endpoint.url(), .concurrency = concurrency, .timeout = timeout});
   }
 
   job_id push_kept(job_spec spec = {}) {
@@ -76,7 +77,7 @@ class delivery_words : public engine_words {
     EXPECT_TRUE(found) << "job " << id << ": " << (found ? "" : found.error().message);
     return found ? *std::move(found) : job{};
   }
-  // Until its attempt has failed and another is to come.
+  // Waits until its attempt has failed and a retry is scheduled.
   job retrying(job_id id) {
     eventually([&] { return state(id) == job_state::retrying; }, "a job that is to be retried");
     return get(id);
@@ -86,8 +87,8 @@ class delivery_words : public engine_words {
                       .kind = "sluice.webhook",
                       .args = {R"({"url":")" + url + R"(","event":)" + event + "}"}});
   }
-  // Moves the clock when nothing of a queue is under way, so that nothing times out by it, and no
-  // further than to when a job of it is due: that one may be under way before the clock stands.
+  // Advances the clock while no request of the queue is in progress, so that none times out, and at
+  // most to the next due job, whose request could start before the clock stops.
   void advance_idle(const std::string& queue, milliseconds by) {
     milliseconds step{};
     eventually([&] {
@@ -109,7 +110,7 @@ class delivery_words : public engine_words {
     }
     return {};
   }
-  std::vector<delivery_event> events_of(delivery_event::what kind) {
+  std::vector<delivery_event> events_of(delivery_event::event_kind kind) {
     std::vector<delivery_event> found;
     const auto held = events.lock();
     for (const delivery_event& e : *held) {

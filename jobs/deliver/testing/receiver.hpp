@@ -1,6 +1,6 @@
 #pragma once
 
-// Who jobs are delivered to: a scripted server at /in.
+// A scripted HTTP server at /in that receives deliveries.
 //
 //     receiver to([](const received& r) { return answer(200, R"({"ok":true})"); });
 //     deliver_to(to.url());

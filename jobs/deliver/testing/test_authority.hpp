@@ -1,7 +1,7 @@
 #pragma once
 
-// An authority that lives as long as a test, and the certificates that it issues: nothing that
-// could be trusted by anybody else is kept in a file of the project.
+// A temporary certificate authority for tests, and certificates issued by it; the project contains
+// no file with trusted keys.
 //
 //     test_authority ca(folder.path() / "ca.pem");
 //     receiver to(script, ca.server_for("DNS:localhost,IP:127.0.0.1"));
@@ -32,7 +32,7 @@ class test_authority {
 
   const std::string& file() const { return file_; }
 
-  // `names` as in an extension: "DNS:localhost,IP:127.0.0.1".
+  // `names` as in the extension: "DNS:localhost,IP:127.0.0.1".
   SSL_CTX* server_for(const std::string& names) {
     const pkey key = make_key();
     const x509 made = make(key.get(), "Test server", names, this);
@@ -49,20 +49,20 @@ class test_authority {
   using x509 = std::unique_ptr<X509, decltype(&X509_free)>;
 
   static pkey make_key() {
-    const char* const curve = "P-256";  // as it is, since the macro for this casts
+    const char* const curve = "P-256";  // a variable: the macro casts its argument
     return pkey(EVP_PKEY_Q_keygen(nullptr, nullptr, "EC", curve), EVP_PKEY_free);
   }
 
-  static void add(X509* to, int what, const std::string& value) {
+  static void add(X509* certificate, int kind, const std::string& value) {
     X509V3_CTX context;
     X509V3_set_ctx_nodb(&context);
-    X509V3_set_ctx(&context, to, to, nullptr, nullptr, 0);
-    X509_EXTENSION* const made = X509V3_EXT_conf_nid(nullptr, &context, what, value.c_str());
-    check(made != nullptr && X509_add_ext(to, made, -1) == 1, "test", "an extension");
+    X509V3_set_ctx(&context, certificate, certificate, nullptr, nullptr, 0);
+    X509_EXTENSION* const made = X509V3_EXT_conf_nid(nullptr, &context, kind, value.c_str());
+    check(made != nullptr && X509_add_ext(certificate, made, -1) == 1, "test", "an extension");
     X509_EXTENSION_free(made);
   }
 
-  // Signed by `by`; null: by itself.
+  // Signed by `by`; null: self-signed.
   static x509 make(EVP_PKEY* key, const char* name, const std::string& names, test_authority* by) {
     x509 made(X509_new(), X509_free);
     X509_set_version(made.get(), 2);

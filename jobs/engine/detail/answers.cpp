@@ -6,7 +6,7 @@ namespace sluice::jobs::detail {
 
 answers::~answers() = default;
 
-void answers::bury(std::unique_ptr<waiting> ended) {
+void answers::destroy_later(std::unique_ptr<waiting> ended) {
   ended_.push_back(std::move(ended));
 }
 
@@ -14,7 +14,7 @@ void answers::deliver() noexcept {
   std::apply(
       [](auto&... lists) {
         const auto give = [](auto& some) {
-          for (auto& a : some) a.to.set_value(std::move(a.value));
+          for (auto& a : some) a.reply.set_value(std::move(a.value));
           some.clear();
         };
         (give(lists), ...);

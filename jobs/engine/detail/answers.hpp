@@ -1,6 +1,6 @@
 #pragma once
 
-// Answers that are known while the engine's lock is held, and are given after it was released: a
+// Replies that are determined while the engine's lock is held and sent after it was released: a
 // continuation of a future may call the engine again.
 
 #include <cstddef>
@@ -27,7 +27,7 @@ inline error shutting_down() {
 
 template <class T>
 struct answer {
-  promise<T> to;
+  promise<T> reply;
   T value;
 };
 
@@ -39,12 +39,12 @@ class answers {
   ~answers();
 
   template <class T>
-  void add(promise<T> to, T value) {
-    std::get<std::vector<answer<T>>>(all_).push_back({std::move(to), std::move(value)});
+  void add(promise<T> reply, T value) {
+    std::get<std::vector<answer<T>>>(all_).push_back({std::move(reply), std::move(value)});
   }
-  // A wait that has ended. It is destroyed with the answers: its stop callbacks may be running, and
-  // want the lock.
-  void bury(std::unique_ptr<waiting> ended);
+  // Destroys an ended wait together with the replies: its stop callbacks may be running and may
+  // need the lock.
+  void destroy_later(std::unique_ptr<waiting> ended);
 
   void deliver() noexcept;
 
@@ -54,7 +54,7 @@ class answers {
   template <class T>
   using list = std::vector<answer<T>>;
 
-  // Those who get a job hear it first: it can begin while others hear that theirs is stored.
+  // Leases first: a worker can begin its job while the other replies are sent.
   std::tuple<list<result<std::vector<leased_job>>>, list<result<leased_job>>,
              list<result<push_receipt>>, list<std::vector<result<push_receipt>>>, list<void_result>,
              list<std::vector<void_result>>, list<result<fail_receipt>>, list<result<job>>,
@@ -66,23 +66,24 @@ class answers {
   std::vector<std::unique_ptr<waiting>> ended_;
 };
 
-// Where one of possibly many results goes: to a promise of its own, or into the list that one
-// promise is given when all of them are there.
+// Where one of possibly many results is put: into a promise of its own, or into the list for one
+// promise, which is set when all results are there.
 template <class T>
 class reply {
  public:
   struct many {
-    promise<std::vector<T>> to;
+    promise<std::vector<T>> reply;
     std::vector<std::optional<T>> results;
     std::size_t open = 0;
   };
 
-  reply() = default;  // nobody asked
+  reply() = default;  // no caller
   explicit reply(promise<T> one) : one_(std::move(one)) {}
   reply(std::shared_ptr<many> list, std::size_t index) : many_(std::move(list)), index_(index) {}
 
-  static std::shared_ptr<many> make_many(promise<std::vector<T>> to, std::size_t count) {
-    return std::make_shared<many>(many{std::move(to), std::vector<std::optional<T>>(count), count});
+  static std::shared_ptr<many> make_many(promise<std::vector<T>> reply, std::size_t count) {
+    return std::make_shared<many>(
+        many{std::move(reply), std::vector<std::optional<T>>(count), count});
   }
 
   void give(T value, answers& out) {
@@ -100,7 +101,7 @@ class reply {
     std::vector<T> all;
     all.reserve(m.results.size());
     for (std::optional<T>& r : m.results) all.push_back(std::move(*r));
-    out.add(std::move(m.to), std::move(all));
+    out.add(std::move(m.reply), std::move(all));
   }
 
   std::optional<promise<T>> one_;

@@ -1,4 +1,4 @@
-// Calls about a whole batch. They go a page a round, so that others get their commits in between.
+// Calls about a whole batch, one page per round, so that other commits are not delayed.
 #include <algorithm>
 #include <utility>
 
@@ -11,12 +11,11 @@ constexpr std::size_t batch_page_jobs = 500;
 
 error no_such_batch(job_id id) {
   return {error_code::not_found,
-          "there is no batch " + std::to_string(id) +
-              ": it never was, or it has ended and its retention is over",
+          "batch " + std::to_string(id) + " does not exist, or its retention period has passed",
           id};
 }
 
-// The jobs of a batch in an order in which each comes after those it waits for, then its callbacks.
+// Returns the jobs of a batch, each after its dependencies, then its callbacks.
 std::vector<job_spec> specs_of(batch_spec& spec, const std::vector<std::size_t>& order,
                                detail::batch_plan& plan) {
   std::vector<std::size_t> place(spec.jobs.size());
@@ -43,7 +42,7 @@ std::vector<job_spec> specs_of(batch_spec& spec, const std::vector<std::size_t>&
     plan.steps.emplace_back();
     plan.callbacks.emplace_back(when);
   };
-  // Those that are let go at once run in this order.
+  // Callbacks that are released at the same time run in this order.
   add_callback(spec.on_end, after_when::end);
   add_callback(spec.on_success, after_when::success);
   add_callback(spec.on_failure, after_when::failure);
@@ -53,7 +52,7 @@ std::vector<job_spec> specs_of(batch_spec& spec, const std::vector<std::size_t>&
 result<batch_receipt> receipt_of(const detail::batch_plan& plan,
                                  const std::vector<std::size_t>& order,
                                  const std::vector<result<push_receipt>>& pushed) {
-  // One that was refused is refused on account of others unless it says why.
+  // The job that caused the rejection has an error of its own; the others only refer to it.
   const error* why = nullptr;
   for (const result<push_receipt>& one : pushed) {
     if (one) continue;
@@ -96,8 +95,8 @@ future<result<batch_receipt>> engine::push_batch(batch_spec spec, wait_limits li
   using pushes = std::vector<result<push_receipt>>;
   const std::size_t count = specs.size();
   future<pushes> pushed =
-      impl_->ask<pushes>(count, [&](detail::core& c, promise<pushes> to, detail::answers& out) {
-        c.push_together(std::move(specs), std::move(to), limits, out, plan);
+      impl_->ask<pushes>(count, [&](detail::core& c, promise<pushes> reply, detail::answers& out) {
+        c.push_together(std::move(specs), std::move(reply), limits, out, plan);
       });
   return std::move(pushed).then([plan, order = *std::move(order)](const pushes& all) {
     return receipt_of(*plan, order, all);
@@ -107,34 +106,34 @@ future<result<batch_receipt>> engine::push_batch(batch_spec spec, wait_limits li
 future<result<batch_receipt>> engine::impl::push_empty_batch(
     std::shared_ptr<detail::batch_plan> plan) {
   using answer = result<batch_receipt>;
-  return ask<answer>([&](detail::core& c, promise<answer> to, detail::answers& out) {
-    c.push_empty_batch(plan, std::move(to), out);
+  return ask<answer>([&](detail::core& c, promise<answer> reply, detail::answers& out) {
+    c.push_empty_batch(plan, std::move(reply), out);
   });
 }
 
-void engine::impl::close_batch(job_id id, promise<result<batch_info>> to) {
+void engine::impl::close_batch(job_id id, promise<result<batch_info>> reply) {
   auto found = store_->get_batch(id);
-  if (!found) return answer_failed_read(found.error(), std::move(to));
+  if (!found) return answer_failed_read(found.error(), std::move(reply));
   detail::answers out;
   {
     const std::lock_guard hold(mutex_);
     if (!*found) {
-      out.add(std::move(to), result<batch_info>(no_such_batch(id)));
+      out.add(std::move(reply), result<batch_info>(no_such_batch(id)));
     } else {
       change c;
-      c.what = change::op::close_batch;
+      c.type = change::op::close_batch;
       c.id = id;
       core_.stage(std::move(c));
-      core_.stage_after([this, id, to = std::move(to)](const detail::commit::outcome& how,
-                                                       detail::answers& then) mutable {
-        if (how.why_not != nullptr) {
-          return then.add(std::move(to), result<batch_info>(*how.why_not));
+      core_.stage_after([this, id, reply = std::move(reply)](const detail::commit::outcome& outcome,
+                                                             detail::answers& replies) mutable {
+        if (outcome.failure != nullptr) {
+          return replies.add(std::move(reply), result<batch_info>(*outcome.failure));
         }
-        // As it is now: read where the store may be read.
-        calls_.push_back([this, id, to = std::move(to)]() mutable {
+        // Reads its new state on the committing thread.
+        calls_.push_back([this, id, reply = std::move(reply)]() mutable {
           auto closed = store_->get_batch(id);
-          if (!closed) return answer_failed_read(closed.error(), std::move(to));
-          to.set_value(*closed ? result<batch_info>(**std::move(closed)) : no_such_batch(id));
+          if (!closed) return answer_failed_read(closed.error(), std::move(reply));
+          reply.set_value(*closed ? result<batch_info>(**std::move(closed)) : no_such_batch(id));
         });
       });
     }
@@ -145,18 +144,18 @@ void engine::impl::close_batch(job_id id, promise<result<batch_info>> to) {
 struct engine::impl::batch_change {
   job_id id = 0;
   batch_act act = batch_act::cancel;
-  promise<result<std::uint64_t>> to;
+  promise<result<std::uint64_t>> reply;
   job_id after = 0;
   job_id up_to = 0;  // jobs that are pushed later are not part of it
-  // Of a cancel: after which job each page begins that is left to be done. It goes from the last to
-  // the first: those that wait come after those they wait for, and are called off before these, so
-  // that none is let go only to be called off.
+  // Of a cancel: for each remaining page, the id after which it begins. Works from the last page to
+  // the first: dependent jobs come after their dependencies and are cancelled before them, so that
+  // none is released only to be cancelled.
   std::vector<job_id> pages;
   std::uint64_t count = 0;
 
   bool is_last(const job_page& page) const { return !page.cursor || *page.cursor >= up_to; }
-  // To the next page. False: this was the last.
-  bool go_on(const job_page& page) {
+  // Advances to the next page. Returns false if this was the last.
+  bool advance(const job_page& page) {
     if (act == batch_act::cancel) {
       pages.pop_back();
       if (pages.empty()) return false;
@@ -169,14 +168,14 @@ struct engine::impl::batch_change {
   }
 };
 
-void engine::impl::change_batch(job_id id, batch_act act, promise<result<std::uint64_t>> to) {
+void engine::impl::change_batch(job_id id, batch_act act, promise<result<std::uint64_t>> reply) {
   auto found = store_->get_batch(id);
-  if (!found) return answer_failed_read(found.error(), std::move(to));
-  if (!*found) return to.set_value(result<std::uint64_t>(no_such_batch(id)));
+  if (!found) return answer_failed_read(found.error(), std::move(reply));
+  if (!*found) return reply.set_value(result<std::uint64_t>(no_such_batch(id)));
   auto b = std::make_shared<batch_change>();
   b->id = id;
   b->act = act;
-  b->to = std::move(to);
+  b->reply = std::move(reply);
   {
     const std::lock_guard hold(mutex_);
     b->up_to = core_.last_id();
@@ -188,7 +187,7 @@ void engine::impl::find_pages(std::shared_ptr<batch_change> b) {
   job_filter filter;
   filter.batch = b->id;
   auto page = store_->list(filter, b->after, batch_page_jobs);
-  if (!page) return answer_failed_read(page.error(), std::move(b->to));
+  if (!page) return answer_failed_read(page.error(), std::move(b->reply));
   b->pages.push_back(b->after);
   {
     const std::lock_guard hold(mutex_);
@@ -197,8 +196,8 @@ void engine::impl::find_pages(std::shared_ptr<batch_change> b) {
       calls_.push_back([this, b] { find_pages(b); });
       return;
     }
-    change c;  // nothing more is to come
-    c.what = change::op::close_batch;
+    change c;  // the batch accepts no further jobs
+    c.type = change::op::close_batch;
     c.id = b->id;
     core_.stage(std::move(c));
   }
@@ -209,18 +208,18 @@ void engine::impl::batch_step(std::shared_ptr<batch_change> b) {
   job_filter filter;
   filter.batch = b->id;
   auto page = store_->list(filter, b->after, batch_page_jobs);
-  if (!page) return answer_failed_read(page.error(), std::move(b->to));
+  if (!page) return answer_failed_read(page.error(), std::move(b->reply));
   const std::lock_guard hold(mutex_);
-  bool must_look_again = false;
-  const auto counted = [b](const result<job>& how, detail::answers&) {
-    if (how) ++b->count;
+  bool has_pending = false;
+  const auto counted = [b](const result<job>& changed, detail::answers&) {
+    if (changed) ++b->count;
   };
   if (b->act == batch_act::cancel) std::ranges::reverse(page->jobs);
   for (job& j : page->jobs) {
     detail::lease_state* const l = core_.find_lease(j.id);
     if (j.id > b->up_to) continue;
     if (core_.is_busy(j.id) || (l != nullptr && l->is_ending)) {
-      must_look_again = true;
+      has_pending = true;
     } else if (b->act == batch_act::cancel && !jobs::has_ended(j.state)) {
       stage_end(std::move(j), l, {job_state::cancelled, {}}, counted);
     } else if (b->act == batch_act::retry && l == nullptr && !j.is_damaged &&
@@ -228,16 +227,17 @@ void engine::impl::batch_step(std::shared_ptr<batch_change> b) {
       stage_retry(std::move(j), counted);
     }
   }
-  const bool is_last = !must_look_again && !b->go_on(*page);
-  core_.stage_after([this, b, is_last](const detail::commit::outcome& how, detail::answers& then) {
-    if (how.why_not != nullptr) {
-      then.add(std::move(b->to), result<std::uint64_t>(*how.why_not));
-    } else if (is_last) {
-      then.add(std::move(b->to), result<std::uint64_t>(b->count));
-    } else {
-      calls_.push_back([this, b] { batch_step(b); });
-    }
-  });
+  const bool is_last = !has_pending && !b->advance(*page);
+  core_.stage_after(
+      [this, b, is_last](const detail::commit::outcome& outcome, detail::answers& replies) {
+        if (outcome.failure != nullptr) {
+          replies.add(std::move(b->reply), result<std::uint64_t>(*outcome.failure));
+        } else if (is_last) {
+          replies.add(std::move(b->reply), result<std::uint64_t>(b->count));
+        } else {
+          calls_.push_back([this, b] { batch_step(b); });
+        }
+      });
 }
 
 }  // namespace sluice::jobs

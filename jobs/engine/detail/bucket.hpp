@@ -1,9 +1,9 @@
 #pragma once
 
-// How often something may start: so many a second, and after a pause some at once.
+// Limits the rate of starts: a number per second, and a burst after a pause.
 //
-// A token bucket, kept as one moment: when it would be full again. Nothing has to be refilled, and
-// a bucket whose moment has passed is as good as none.
+// A token bucket, stored as one time: when it will be full again. Nothing has to be refilled, and a
+// bucket whose time has passed is equal to a new one.
 
 #include <algorithm>
 #include <chrono>
@@ -16,12 +16,13 @@ namespace sluice::jobs::detail {
 class bucket {
  public:
   struct pace {
-    std::chrono::nanoseconds gap{0};    // between two
-    std::chrono::nanoseconds slack{0};  // how far ahead of that some may be
+    std::chrono::nanoseconds gap{0};    // between two starts
+    std::chrono::nanoseconds slack{0};  // how far a burst may run ahead of that
 
-    // `burst` zero: what a tenth of a second brings, at least one.
+    // `burst` zero: the starts of a tenth of a second, at least one.
     static pace of(double rate, std::uint32_t burst) {
-      constexpr double longest_ns = 1e18;  // thirty years: some of them still fit a time_point
+      // Thirty years: a sum of a few such spans still fits a time_point.
+      constexpr double longest_ns = 1e18;
       const double gap_ns = std::min(1e9 / rate, longest_ns);
       const double ahead = std::max(1.0, burst > 0 ? burst : rate / 10) - 1;
       const double slack_ns = std::min(gap_ns * ahead, longest_ns);
@@ -30,11 +31,11 @@ class bucket {
     }
   };
 
-  // When the next may start.
+  // Returns the time of the next permitted start.
   time_point next(const pace& p) const noexcept { return full_at_ - p.slack; }
   bool may(const pace& p, time_point now) const noexcept { return next(p) <= now; }
   void take(const pace& p, time_point now) noexcept { full_at_ = std::max(full_at_, now) + p.gap; }
-  // A start in the future, for one that has to wait.
+  // Returns a start in the future, reserved for a job that has to wait.
   time_point reserve(const pace& p, time_point now) noexcept {
     reserved_ = std::max({reserved_ + p.gap, next(p), now});
     return reserved_;

@@ -7,10 +7,10 @@
 namespace sluice::jobs::detail {
 
 template <class Change>
-void core::change_window(queue_state& q, Change&& how) {
+void core::change_window(queue_state& q, Change&& edit) {
   window_bytes_ -= q.ready.bytes();
   window_jobs_ -= q.ready.size();
-  how(q.ready);
+  edit(q.ready);
   window_bytes_ += q.ready.bytes();
   window_jobs_ += q.ready.size();
 }

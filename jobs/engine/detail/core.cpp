@@ -18,7 +18,7 @@ std::uint64_t seed_of(const engine_options& o) {
   return seed;
 }
 
-// So many ids are reserved at a time: at most this many numbers are skipped after a crash.
+// Ids reserved at a time: at most this many numbers are skipped after a crash.
 constexpr std::uint64_t ids_ahead = 1000;
 
 // A backlog longer than this many full pages of due jobs does not delay the ends of waits.
@@ -34,14 +34,14 @@ cron_schedule never() {
 
 }  // namespace
 
-bool queue_state::has_room(std::uint64_t jobs, std::uint64_t bytes) const noexcept {
+bool queue_state::has_capacity(std::uint64_t jobs, std::uint64_t bytes) const noexcept {
   return counts.unfinished() + staged_jobs + jobs <= options.capacity_jobs &&
          counts.bytes + staged_bytes + bytes <= options.capacity_bytes;
 }
 
 core::core(const engine_options& o, time_source& time)
     : options_(o), time_(time), random_(seed_of(o)) {
-  // Tells the events of this life from those of another; fits a JavaScript number.
+  // Distinguishes the events of this process from those of another; fits a JavaScript number.
   epoch_ = static_cast<std::uint64_t>(time_.now().ms);
 }
 
@@ -58,7 +58,7 @@ void core::load(store::contents contents) {
     set_in_use(*q, true);
     q->options = saved.options;
     q->counts = saved.counts;
-    // Nothing is in memory yet: all that the store has comes after this horizon.
+    // Nothing is in memory yet: all stored jobs come after this horizon.
     if (q->counts.ready > 0) q->ready.extend({}, position{}, false);
     next_number_ = std::max(next_number_, saved.number + 1);
     by_number_.emplace(saved.number, q.get());
@@ -67,10 +67,10 @@ void core::load(store::contents contents) {
   restore_leases(std::move(contents.leases));
   for (cron_entry& saved : contents.crons) {
     auto when = cron_schedule::parse(saved.spec.schedule, saved.spec.zone);
-    // Its zone may have gone from this machine. It stays as it is, and does not run.
+    // If this machine no longer has the zone, the entry stays and does not run.
     const std::optional<unix_time> at =
         when && saved.next_at != unix_time{} ? std::optional(saved.next_at) : std::nullopt;
-    std::string name = saved.spec.name;  // the entry takes its own along
+    std::string name = saved.spec.name;  // the entry is moved from below
     cron_state& c =
         crons_
             .try_emplace(
@@ -79,7 +79,7 @@ void core::load(store::contents contents) {
             .first->second;
     if (!c.entry.spec.paused) time_cron(c, at);
   }
-  // Whatever became due while nobody was here.
+  // Jobs may have become due while no engine ran.
   next_due_ = unix_time{};
 }
 
@@ -106,7 +106,8 @@ queue_state* core::make_queue(std::string_view name, bool only_waited_for) {
   return q;
 }
 
-// Those in use, or those that are only waited for. The server's own takes nobody's place.
+// Counts the queues in use, or those with only waiting calls. The server's own queue is not
+// counted.
 std::size_t core::count_queues(bool only_waited_for) const {
   const auto own = queues_.find(webhook_queue);
   const bool is_among = own != queues_.end() && own->second->is_in_use != only_waited_for;
@@ -134,11 +135,11 @@ void core::drop_unused(queue_state& q) {
   if (q.number != 0 || q.pins > 0 || !q.pushes.empty()) return;
   set_in_use(q, false);
   if (!q.leases.empty()) return;
-  std::ranges::replace(touched_, &q, nullptr);  // somebody may be going through them
+  std::ranges::replace(touched_, &q, nullptr);  // a loop over it may be running
   std::erase(stalled_, &q);
   std::erase(starved_, &q);
-  timers_.remove(q.wakes);
-  timers_.remove(q.resumes);
+  timers_.remove(q.rate_timer);
+  timers_.remove(q.pause_timer);
   queues_.erase(queues_.find(q.name));
 }
 
@@ -148,8 +149,8 @@ lease_state* core::find_lease(job_id id) {
 }
 
 std::size_t core::stage(change c) {
-  next_.changes.changes.push_back(std::move(c));
-  return next_.changes.changes.size() - 1;
+  next_.transaction.changes.push_back(std::move(c));
+  return next_.transaction.changes.size() - 1;
 }
 
 void core::stage_queue(queue_state& q, const queue_options& options) {
@@ -159,7 +160,7 @@ void core::stage_queue(queue_state& q, const queue_options& options) {
   }
   q.is_staged = true;
   change c;
-  c.what = change::op::set_queue;
+  c.type = change::op::set_queue;
   c.queue = q.number;
   c.settings = std::make_unique<change::queue_settings>(change::queue_settings{q.name, options});
   next_.settings.push_back(std::move(c));
@@ -195,7 +196,7 @@ std::optional<error> core::refuse_wait(std::uint64_t bytes) const {
                      " calls wait already, which is the limit (waiting_max); try again later, or "
                      "with fewer calls at a time"};
   }
-  // One that is larger than the limit itself waits alone.
+  // A call that is larger than the limit waits if it is the only one.
   if (waiting_bytes_ > 0 && waiting_bytes_ + bytes > options_.waiting_bytes_max) {
     return error{error_code::overloaded, "calls that wait hold " + std::to_string(waiting_bytes_) +
                                              " of " + std::to_string(options_.waiting_bytes_max) +
@@ -206,53 +207,53 @@ std::optional<error> core::refuse_wait(std::uint64_t bytes) const {
   return std::nullopt;
 }
 
-void core::hold(std::unique_ptr<waiting> w, const std::vector<waiting::line*>& lines,
+void core::park(std::unique_ptr<waiting> w, const std::vector<waiting::line*>& lines,
                 const wait_limits& limits, const std::stop_token& cancel) {
-  waiting& it = *w;
-  it.number = next_wait_++;
-  waits_.emplace(it.number, std::move(w));
-  waiting_bytes_ += it.bytes;
-  waiting_leases_ += it.what == waiting::kind::lease ? 1 : 0;
-  waiting_pushes_ += it.what == waiting::kind::push ? 1 : 0;
-  for (waiting::line* const where : lines) it.join(*where);
-  it.each_queue([](queue_state& q) { ++q.pins; });
+  waiting& wait = *w;
+  wait.number = next_wait_++;
+  waits_.emplace(wait.number, std::move(w));
+  waiting_bytes_ += wait.bytes;
+  waiting_leases_ += wait.purpose == waiting::kind::lease ? 1 : 0;
+  waiting_pushes_ += wait.purpose == waiting::kind::push ? 1 : 0;
+  for (waiting::line* const where : lines) wait.join(*where);
+  wait.each_queue([](queue_state& q) { ++q.pins; });
   if (const time_point until = deadline_of(limits); until != time_point::max()) {
-    it.on_deadline = [this](waiting& late) {
+    wait.on_deadline = [this](waiting& late) {
       end_wait_early(late, {error_code::timed_out, "the deadline came first"}, *firing_);
     };
-    deadlines_.add(it, until);
-    it.is_timed = true;
+    deadlines_.add(wait, until);
+    wait.is_timed = true;
   }
-  const auto stop = [this, number = it.number] { on_stop(number); };
-  if (limits.stop.stop_possible()) it.on_stop.emplace(limits.stop, stop);
-  if (cancel.stop_possible()) it.on_cancel.emplace(cancel, stop);
+  const auto stop = [this, number = wait.number] { on_stop(number); };
+  if (limits.stop.stop_possible()) wait.on_stop.emplace(limits.stop, stop);
+  if (cancel.stop_possible()) wait.on_cancel.emplace(cancel, stop);
 }
 
-std::unique_ptr<waiting> core::release_wait(waiting& w) {
+std::unique_ptr<waiting> core::unpark(waiting& w) {
   w.each_queue([](queue_state& q) { --q.pins; });
   w.leave_all();
   if (w.is_timed) deadlines_.remove(w);
   w.is_timed = false;
   waiting_bytes_ -= w.bytes;
-  waiting_leases_ -= w.what == waiting::kind::lease ? 1 : 0;
-  waiting_pushes_ -= w.what == waiting::kind::push ? 1 : 0;
+  waiting_leases_ -= w.purpose == waiting::kind::lease ? 1 : 0;
+  waiting_pushes_ -= w.purpose == waiting::kind::push ? 1 : 0;
   const auto found = waits_.find(w.number);
   check(found != waits_.end(), "sluice::jobs::core", "a wait that has not ended");
-  std::unique_ptr<waiting> mine = std::move(found->second);
+  std::unique_ptr<waiting> ended = std::move(found->second);
   waits_.erase(found);
-  return mine;
+  return ended;
 }
 
 void core::end_wait_early(waiting& w, error why, answers& out) {
-  std::unique_ptr<waiting> mine = release_wait(w);
-  if (mine->in != nullptr) touch(*mine->in);  // those behind it may fit
-  mine->refuse(std::move(why), out);
+  std::unique_ptr<waiting> ended = unpark(w);
+  if (ended->line_queue != nullptr) touch(*ended->line_queue);  // pushes behind it may fit
+  ended->refuse(std::move(why), out);
   std::vector<queue_state*> left;
-  mine->each_queue([&](queue_state& q) {
+  ended->each_queue([&](queue_state& q) {
     if (std::ranges::find(left, &q) == left.end()) left.push_back(&q);
   });
   for (queue_state* const q : left) drop_unused(*q);
-  out.bury(std::move(mine));
+  out.destroy_later(std::move(ended));
 }
 
 void core::stop_wait(std::uint64_t number, answers& out) {
@@ -265,7 +266,7 @@ void core::end_all_waits(answers& out) {
   while (!waits_.empty()) end_wait_early(*waits_.begin()->second, shutting_down(), out);
 }
 
-// The committer's side.
+// Used by the committer.
 
 // The wall clock may be set during the sleep: it is read again at least every minute.
 std::chrono::nanoseconds core::sleep_until_due(unix_time due) const {
@@ -289,7 +290,7 @@ time_point core::next_timer() const {
   return std::min(earliest_of(timers_), earliest_of(deadlines_));
 }
 
-// On the clock of the timers.
+// Returns a time on the clock of the timers.
 time_point core::due_since() const {
   if (full_due_pages_ > full_due_pages_max) return time_point::max();
   const unix_time wall = time_.now();
@@ -299,14 +300,16 @@ time_point core::due_since() const {
   return first <= wall ? time_.timers().now() + time_.until(first) : time_point::max();
 }
 
-// A call that does not wait takes jobs that were due when it was made: it waits for their commit.
+// A call that does not wait still gets jobs that were due when it was made: it waits for their
+// commit.
 bool core::due_is_pending(time_point since) const {
   return std::min(serves_due_since_, due_since()) <= since;
 }
 
-// Fires timers and ends waits in the order of their times. An event wins over the deadlines that
-// come after it: its changes must be committed, or read, before they may end a wait. `first_due`:
-// when the first event that this round stages was due; max: it stages none.
+// Fires timers and ends waits in the order of their times. An event comes before all deadlines
+// after it: its changes must be committed, or read, before those deadlines may end a wait.
+// `first_due`: the time at which the first event that this round stages was due; max: it stages
+// none.
 void core::fire_due(time_point now, time_point first_due, answers& out) {
   constexpr std::chrono::nanoseconds tick(1);
   if (next_timer() > now) return;
@@ -333,21 +336,21 @@ void core::fire_due(time_point now, time_point first_due, answers& out) {
 commit core::take_commit() {
   if (next_.empty()) return {};
   commit c = std::exchange(next_, {});
-  // The next one is likely to be as long.
-  constexpr std::size_t room_max = 64;
-  next_.changes.changes.reserve(std::min(room_max, c.changes.changes.size()));
-  next_.pushes.reserve(std::min(room_max, c.pushes.size()));
-  next_.ends.reserve(std::min(room_max, c.ends.size()));
+  // The next one is likely to have about as many.
+  constexpr std::size_t reserve_max = 64;
+  next_.transaction.changes.reserve(std::min(reserve_max, c.transaction.changes.size()));
+  next_.pushes.reserve(std::min(reserve_max, c.pushes.size()));
+  next_.ends.reserve(std::min(reserve_max, c.ends.size()));
   if (const std::size_t first = c.settings.size(); first > 0) {
-    for (change& later : c.changes.changes) c.settings.push_back(std::move(later));
-    c.changes.changes = std::exchange(c.settings, {});
+    for (change& later : c.transaction.changes) c.settings.push_back(std::move(later));
+    c.transaction.changes = std::exchange(c.settings, {});
     for (commit::staged_push& p : c.pushes) p.change += first;
     for (end_item& e : c.ends) e.change += first;
     for (commit::eviction& e : c.evictions) e.change += first;
     for (commit::other& o : c.others) o.change += o.change == commit::no_change ? 0 : first;
   }
-  c.changes.now = time_.now();
-  if (next_id_ - 1 > ids_stored_) c.changes.ids_up_to = ids_to_reserve();
+  c.transaction.now = time_.now();
+  if (next_id_ - 1 > ids_stored_) c.transaction.ids_up_to = ids_to_reserve();
   return c;
 }
 
@@ -361,7 +364,7 @@ void core::degrade(const error& why, answers& out) {
   if (!is_store_damaged()) return;
   std::vector<waiting*> leases;
   for (const auto& [number, w] : waits_) {
-    if (w->what == waiting::kind::lease) leases.push_back(w.get());
+    if (w->purpose == waiting::kind::lease) leases.push_back(w.get());
   }
   for (waiting* const w : leases) end_wait_early(*w, why, out);
 }
@@ -372,7 +375,7 @@ bool core::is_store_damaged() const {
 
 void core::recover(answers& out) {
   degraded_.reset();
-  // Windows that could not be read.
+  // Windows whose read has failed.
   for (const auto& [name, q] : queues_) {
     q->is_unreadable = false;
     if (!q->leases.empty()) touch(*q);
@@ -384,9 +387,9 @@ void core::close(answers& out) {
   closed_ = true;
   std::vector<waiting*> ends;
   for (const auto& [number, w] : waits_) {
-    // A push that waits for the store alone is taken like any other.
-    const bool waits_for_room = w->what == waiting::kind::push && w->in != nullptr;
-    if (w->what == waiting::kind::lease || waits_for_room) ends.push_back(w.get());
+    // A push that waits only for staged_bytes_max is accepted like any other.
+    const bool waits_for_capacity = w->purpose == waiting::kind::push && w->line_queue != nullptr;
+    if (w->purpose == waiting::kind::lease || waits_for_capacity) ends.push_back(w.get());
   }
   ends.insert(ends.end(), event_waits_.begin(), event_waits_.end());
   for (waiting* const w : ends) end_wait_early(*w, shutting_down(), out);

@@ -1,4 +1,4 @@
-// What happened, for those who want to hear of it, and what is posted about it.
+// Events and their waiting readers, and the jobs that the server itself adds.
 #include <utility>
 
 #include "jobs/engine/detail/core.hpp"
@@ -11,22 +11,24 @@ constexpr std::size_t page_max = 1000;
 
 }  // namespace
 
-// A page of events, for one who waits until there is one.
+// A reader that waits until there is an event.
 class core::event_wait final : public waiting {
  public:
   event_wait(event_request asked, event_page so_far, promise<result<event_page>> answer_to)
       : waiting(kind::other),
-        what(std::move(asked)),
+        request(std::move(asked)),
         page(std::move(so_far)),
-        to(std::move(answer_to)) {}
+        reply(std::move(answer_to)) {}
   void refuse(error why, answers& out) override {
-    if (why.code == error_code::timed_out) return out.add(std::move(to), result<event_page>(page));
-    out.add(std::move(to), result<event_page>(std::move(why)));
+    if (why.code == error_code::timed_out) {
+      return out.add(std::move(reply), result<event_page>(page));
+    }
+    out.add(std::move(reply), result<event_page>(std::move(why)));
   }
 
-  event_request what;
-  event_page page;  // without events, up to where it has looked
-  promise<result<event_page>> to;
+  event_request request;
+  event_page page;  // without events, up to the last one checked
+  promise<result<event_page>> reply;
 };
 
 void core::add_event(job_event e) {
@@ -61,20 +63,20 @@ void core::note_batch(const batch_info& b) {
   add_event(std::move(e));
 }
 
-bool core::fits(const event_request& what, const job_event& e) const {
-  if (!what.queue.empty() && what.queue != e.queue) return false;
-  if (what.job != 0 && what.job != e.job) return false;
-  if (what.batch != 0 && what.batch != e.batch) return false;
-  return what.types.empty() || std::ranges::find(what.types, e.type) != what.types.end();
+bool core::fits(const event_request& request, const job_event& e) const {
+  if (!request.queue.empty() && request.queue != e.queue) return false;
+  if (request.job != 0 && request.job != e.job) return false;
+  if (request.batch != 0 && request.batch != e.batch) return false;
+  return request.types.empty() || std::ranges::find(request.types, e.type) != request.types.end();
 }
 
-// Those after `what.after`, which it moves on.
-event_page core::read_events(event_request& what) const {
+// Returns the events after `request.after`, and advances it.
+event_page core::read_events(event_request& request) const {
   event_page page;
   page.epoch = epoch_;
   const std::uint64_t first = events_.empty() ? next_event_ : events_.front().number;
-  std::uint64_t from = *what.after + 1;
-  if (what.epoch != 0 && what.epoch != epoch_) {
+  std::uint64_t from = *request.after + 1;
+  if (request.epoch != 0 && request.epoch != epoch_) {
     page.missed = true;
     from = first;
   } else if (from < first || from > next_event_) {
@@ -82,52 +84,52 @@ event_page core::read_events(event_request& what) const {
     from = first;
   }
   std::uint64_t at = from;
-  for (; at < next_event_ && page.events.size() < what.limit; ++at) {
+  for (; at < next_event_ && page.events.size() < request.limit; ++at) {
     const job_event& e = events_[at - first];
-    if (fits(what, e)) page.events.push_back(e);
+    if (fits(request, e)) page.events.push_back(e);
   }
   page.next = at - 1;
-  what.after = page.next;
-  what.epoch = epoch_;
+  request.after = page.next;
+  request.epoch = epoch_;
   return page;
 }
 
-void core::await_events(event_request what, promise<result<event_page>> to,
+void core::await_events(event_request request, promise<result<event_page>> reply,
                         const wait_limits& limits, answers& out) {
-  const auto answer = [&](result<event_page> with) { out.add(std::move(to), std::move(with)); };
-  if (what.limit == 0 || what.limit > page_max) {
+  const auto answer = [&](result<event_page> with) { out.add(std::move(reply), std::move(with)); };
+  if (request.limit == 0 || request.limit > page_max) {
     return answer(error{error_code::invalid, "limit must be from 1 to 1000"});
   }
   if (closed_) return answer(error{error_code::shutting_down, "the server is shutting down"});
-  if (!what.after) {
-    what.after = next_event_ - 1;
-    what.epoch = epoch_;
+  if (!request.after) {
+    request.after = next_event_ - 1;
+    request.epoch = epoch_;
   }
-  event_page page = read_events(what);
+  event_page page = read_events(request);
   if (!page.events.empty() || page.missed || limits.deadline.passed()) {
     return answer(std::move(page));
   }
-  if (auto why = refuse_wait(what.queue.size())) return answer(*std::move(why));
-  const std::stop_token cancel = to.stop_token();
-  auto wait = std::make_unique<event_wait>(std::move(what), std::move(page), std::move(to));
-  wait->bytes = wait->what.queue.size();
-  hold(std::move(wait), {&event_waits_}, limits, cancel);
+  if (auto why = refuse_wait(request.queue.size())) return answer(*std::move(why));
+  const std::stop_token cancel = reply.stop_token();
+  auto wait = std::make_unique<event_wait>(std::move(request), std::move(page), std::move(reply));
+  wait->bytes = wait->request.queue.size();
+  park(std::move(wait), {&event_waits_}, limits, cancel);
 }
 
-// Those who wait, when something has happened since they were looked at.
-void core::tell_events(answers& out) {
-  if (event_waits_.empty() || told_events_ + 1 == next_event_) return;
-  told_events_ = next_event_ - 1;
+// Answers waiting readers if events were added since the last check.
+void core::answer_event_waits(answers& out) {
+  if (event_waits_.empty() || events_checked_ + 1 == next_event_) return;
+  events_checked_ = next_event_ - 1;
   for (auto at = event_waits_.begin(); at != event_waits_.end();) {
     auto& w = static_cast<event_wait&>(**at++);
-    event_page page = read_events(w.what);
+    event_page page = read_events(w.request);
     if (page.events.empty() && !page.missed) {
       w.page = std::move(page);
       continue;
     }
-    std::unique_ptr<waiting> mine = release_wait(w);
-    out.add(std::move(w.to), result<event_page>(std::move(page)));
-    out.bury(std::move(mine));
+    std::unique_ptr<waiting> ended = unpark(w);
+    out.add(std::move(w.reply), result<event_page>(std::move(page)));
+    out.destroy_later(std::move(ended));
   }
 }
 
@@ -137,59 +139,60 @@ std::optional<core::own_job> core::stage_own(job_spec spec) {
   queue_state* const q = make_queue(spec.queue);
   if (q == nullptr) return std::nullopt;
   if (!q->is_stored && !q->is_staged) stage_queue(*q, q->options);
-  own_job mine;
-  mine.it = std::make_shared<job>();
-  mine.it->spec = std::move(spec);
-  mine.it->created_at = time_.now();
-  mine.it->id = next_id_++;
-  mine.it->turn = mine.it->id;
+  own_job own;
+  own.job = std::make_shared<job>();
+  own.job->spec = std::move(spec);
+  own.job->created_at = time_.now();
+  own.job->id = next_id_++;
+  own.job->turn = own.job->id;
   change c;
-  c.what = change::op::add;
+  c.type = change::op::add;
   c.queue = q->number;
-  c.id = mine.it->id;
-  c.it = mine.it;
-  // Its queue must not go while this is on its way.
+  c.id = own.job->id;
+  c.job = own.job;
+  // Keeps the queue in memory until the commit.
   ++q->staged_jobs;
-  mine.change = stage(std::move(c));
+  own.change = stage(std::move(c));
   stage_after(
-      [this, q, it = mine.it](const commit::outcome& how, answers&) {
+      [this, q, job = own.job](const commit::outcome& outcome, answers&) {
         --q->staged_jobs;
-        if (how.why_not != nullptr || how.clash != nullptr) {
-          it->id = 0;
+        if (outcome.failure != nullptr || outcome.conflict != nullptr) {
+          job->id = 0;
           return;
         }
         ++counters.pushed;
-        if (how.instead != nullptr) {
-          it->state = how.instead->to;
-          it->blockers = how.instead->blockers;
+        if (outcome.held_as != nullptr) {
+          job->state = outcome.held_as->new_state;
+          job->blockers = outcome.held_as->blockers;
         }
-        note(event_type::pushed, *it);
-        if (it->state == job_state::ready) publish(it);
+        note(event_type::pushed, *job);
+        if (job->state == job_state::ready) publish(job);
       },
-      mine.change);
-  return mine;
+      own.change);
+  return own;
 }
 
-void core::take_back(const job_ptr& own) {
+void core::drop_own_job(const job_ptr& own) {
   if (own == nullptr || own->id == 0) return;
   unpublish(*own);
   change c;
-  c.what = change::op::drop;
+  c.type = change::op::drop;
   c.queue = find_queue(own->spec.queue)->number;
   c.id = own->id;
   c.from = own->state;
-  c.to = job_state::cancelled;
+  c.new_state = job_state::cancelled;
   c.weight = jobs::weight_of(own->spec);
   const std::size_t at = stage(std::move(c));
   mark_busy(own->id);
   stage_after(
-      [this, own](const commit::outcome& how, answers& then) {
-        not_busy(own->id);
-        if (how.why_not == nullptr) {
+      [this, own](const commit::outcome& outcome, answers& replies) {
+        clear_busy(own->id);
+        if (outcome.failure == nullptr) {
           note(event_type::removed, *own, "deleted");
           touch(*find_queue(own->spec.queue));
-          job_gone(own->id, {error_code::not_found, "the job was deleted", own->id}, then);
-        } else if (how.why_not->code != error_code::corrupt || how.why_not->job != own->id) {
+          job_removed(own->id, {error_code::not_found, "the job was deleted", own->id}, replies);
+        } else if (outcome.failure->code != error_code::corrupt ||
+                   outcome.failure->job != own->id) {
           publish(own);
         }
       },
@@ -199,15 +202,15 @@ void core::take_back(const job_ptr& own) {
 job_ptr core::stage_webhook(const job& j, job_state as, const std::optional<payload>& value,
                             const attempt_error* why) {
   if (j.spec.webhook.empty()) return nullptr;
-  job_spec tell;
-  tell.queue = webhook_queue;
-  tell.kind = "sluice.webhook";
-  tell.args.data = json::webhook_document(j, as, time_.now(), value, why);
-  tell.retry = {.attempts_max = 12, .first = milliseconds(5000)};
-  const std::optional<own_job> told = stage_own(std::move(tell));
-  if (!told) return nullptr;
+  job_spec spec;
+  spec.queue = webhook_queue;
+  spec.kind = "sluice.webhook";
+  spec.args.data = json::webhook_document(j, as, time_.now(), value, why);
+  spec.retry = {.attempts_max = 12, .first = milliseconds(5000)};
+  const std::optional<own_job> own = stage_own(std::move(spec));
+  if (!own) return nullptr;
   ++counters.webhooks;
-  return told->it;
+  return own->job;
 }
 
 }  // namespace sluice::jobs::detail

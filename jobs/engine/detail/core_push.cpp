@@ -1,4 +1,4 @@
-// Producers: admission, waiting for room, and what is staged for the next commit.
+// Producers: admission, waiting for capacity, and what a push stages for the next commit.
 #include <algorithm>
 #include <utility>
 
@@ -40,14 +40,14 @@ std::uint64_t weight_of(const std::vector<push_item>& items) {
 
 }  // namespace
 
-// Pushes that wait for room in a queue, or until less is on its way to the store: one, or several
-// that are pushed together or not at all.
+// Pushes waiting for capacity in a queue or in staged_bytes_max: one, or several that are pushed
+// together or not at all.
 class core::push_wait final : public waiting {
  public:
-  push_wait(std::vector<push_item> those, bool are_a_group, std::shared_ptr<batch_plan> as)
-      : waiting(kind::push), items(std::move(those)), is_group(are_a_group), plan(std::move(as)) {}
+  push_wait(std::vector<push_item> pushes, bool are_a_group, std::shared_ptr<batch_plan> as)
+      : waiting(kind::push), items(std::move(pushes)), is_group(are_a_group), plan(std::move(as)) {}
   void refuse(error why, answers& out) override {
-    for (push_item& item : items) item.to.give(why, out);
+    for (push_item& item : items) item.reply.give(why, out);
   }
   void each_queue(const std::function<void(queue_state&)>& see) override {
     for (push_item& item : items) see(*item.queue);
@@ -63,17 +63,19 @@ std::optional<error> core::refuse_intake() const {
   return degraded_;
 }
 
-// What a spec names must be there, or have been.
+// Fails if a dependency or batch that the spec names has never existed, or if its webhook is not
+// allowed.
 void_result core::check_references(const job_spec& spec) const {
-  const std::string known = ": numbers go up to " + std::to_string(next_id_ - 1);
+  const std::string known = ": the last id is " + std::to_string(next_id_ - 1);
   for (std::size_t i = 0; i < spec.after.size(); ++i) {
     if (spec.after[i].on < next_id_) continue;
-    return error{error_code::not_found, "after[" + std::to_string(i) +
-                                            "]: there is no job or batch " +
-                                            std::to_string(spec.after[i].on) + known};
+    return error{error_code::not_found, "after[" + std::to_string(i) + "]: job or batch " +
+                                            std::to_string(spec.after[i].on) + " does not exist" +
+                                            known};
   }
   if (spec.batch >= next_id_) {
-    return error{error_code::not_found, "there is no batch " + std::to_string(spec.batch) + known};
+    return error{error_code::not_found,
+                 "batch " + std::to_string(spec.batch) + " does not exist" + known};
   }
   if (spec.webhook.empty()) return done{};
   if (!options_.check_url) {
@@ -85,18 +87,18 @@ void_result core::check_references(const job_spec& spec) const {
   return done{};
 }
 
-// Outside of a batch a step is no name for anything.
+// Step names are only valid in a batch.
 static std::optional<error> names_a_step(const job_spec& spec) {
   for (const dependency& d : spec.after) {
     if (d.step.empty()) continue;
     return error{error_code::invalid, "after: step '" + d.step +
-                                          "': only jobs of one batch can be named by their step; "
+                                          "': a step can only name a job of the same batch; "
                                           "push them as a batch, or name the job by its id"};
   }
   return std::nullopt;
 }
 
-result<push_item> core::make_item(job_spec spec, push_reply& to) {
+result<push_item> core::make_item(job_spec spec, push_reply& reply) {
   if (auto valid = validate(spec); !valid) return valid.error();
   if (auto allowed = check_references(spec); !allowed) return allowed.error();
   queue_state* const q = make_queue(spec.queue);
@@ -105,24 +107,24 @@ result<push_item> core::make_item(job_spec spec, push_reply& to) {
   item.weight = jobs::weight_of(spec);
   if (!could_hold(*q, 1, item.weight)) return never_fits(*q, 1, item.weight);
   item.queue = q;
-  item.it = std::make_shared<job>();
-  item.it->spec = std::move(spec);
-  item.it->created_at = time_.now();
-  item.to = std::move(to);
+  item.job = std::make_shared<job>();
+  item.job->spec = std::move(spec);
+  item.job->created_at = time_.now();
+  item.reply = std::move(reply);
   return item;
 }
 
-// One that is not staged. Its queue may have been made for it alone.
+// Rejects an unstaged push. Its queue may have been created only for it.
 void core::refuse_item(push_item& item, error why, answers& out) {
   ++counters.refused;
-  item.to.give(std::move(why), out);
+  item.reply.give(std::move(why), out);
   drop_unused(*item.queue);
 }
 
 void core::refuse_items(std::vector<push_item>& items, error why, answers& out) {
   why.message += "; nothing was pushed";
   counters.refused += items.size();
-  for (push_item& item : items) item.to.give(why, out);
+  for (push_item& item : items) item.reply.give(why, out);
   drop_unused_of(items);
 }
 
@@ -135,32 +137,33 @@ void core::drop_unused_of(const std::vector<push_item>& items) {
   for (queue_state* const q : queues) drop_unused(*q);
 }
 
-void core::push(job_spec spec, push_reply to, const wait_limits& limits, answers& out) {
+void core::push(job_spec spec, push_reply reply, const wait_limits& limits, answers& out) {
   if (std::optional<error> why = refuse_intake()) {
     ++counters.refused;
-    return to.give(*std::move(why), out);
+    return reply.give(*std::move(why), out);
   }
   if (std::optional<error> why = names_a_step(spec)) {
     ++counters.refused;
-    return to.give(*std::move(why), out);
+    return reply.give(*std::move(why), out);
   }
-  if (comes_after_unstored(spec)) {
+  if (depends_on_unstored(spec)) {
     const std::uint64_t weight = jobs::weight_of(spec);
     if (must_wait_for_staged(weight)) {
       ++counters.refused;
-      return to.give(too_much_staged(), out);
+      return reply.give(too_much_staged(), out);
     }
     staged_bytes_ += weight;
-    return unheard_.push_back([this, weight, limits, spec = std::move(spec), to = std::move(to)](
-                                  const commit::outcome&, answers& later) mutable {
-      staged_bytes_ -= weight;
-      push(std::move(spec), std::move(to), limits, later);
-    });
+    return deferred_.push_back(
+        [this, weight, limits, spec = std::move(spec), reply = std::move(reply)](
+            const commit::outcome&, answers& later) mutable {
+          staged_bytes_ -= weight;
+          push(std::move(spec), std::move(reply), limits, later);
+        });
   }
-  result<push_item> item = make_item(std::move(spec), to);
+  result<push_item> item = make_item(std::move(spec), reply);
   if (!item) {
     ++counters.refused;
-    return to.give(item.error(), out);
+    return reply.give(item.error(), out);
   }
   arrive(*std::move(item), limits, out);
 }
@@ -168,30 +171,30 @@ void core::push(job_spec spec, push_reply to, const wait_limits& limits, answers
 void core::arrive(push_item item, const wait_limits& limits, answers& out) {
   queue_state& q = *item.queue;
   const bool blocks = q.options.when_full == overflow::block;
-  // Those who wait already go first.
-  const bool fits = q.has_room(1, item.weight) && !(blocks && !q.pushes.empty());
-  const bool can_be_staged = held_pushes_.empty() && !must_wait_for_staged(item.weight);
+  // Pushes that already wait are first.
+  const bool fits = q.has_capacity(1, item.weight) && !(blocks && !q.pushes.empty());
+  const bool can_be_staged = blocked_pushes_.empty() && !must_wait_for_staged(item.weight);
   if (fits && can_be_staged) return stage_push(std::move(item));
   if (!fits && !blocks && (can_be_staged || !drops_others(q))) {
     return arrive_at_full(std::move(item), out);
   }
-  const bool waits_for_room = !fits && blocks;
-  if (waits_for_room && closed_) return refuse_item(item, shutting_down(), out);
+  const bool waits_for_capacity = !fits && blocks;
+  if (waits_for_capacity && closed_) return refuse_item(item, shutting_down(), out);
   if (auto why = refuse_wait(item.weight)) return refuse_item(item, *std::move(why), out);
   if (limits.deadline.passed()) {
-    return refuse_item(item, waits_for_room ? full(q) : too_much_staged(), out);
+    return refuse_item(item, waits_for_capacity ? full(q) : too_much_staged(), out);
   }
   std::vector<push_item> one;
   one.push_back(std::move(item));
-  hold_pushes(std::move(one), false, nullptr, waits_for_room ? &q : nullptr, limits);
+  park_pushes(std::move(one), false, nullptr, waits_for_capacity ? &q : nullptr, limits);
 }
 
-// Into a queue that is full and does not block.
+// Pushes into a queue that is full and does not block.
 void core::arrive_at_full(push_item item, answers& out) {
   switch (item.queue->options.when_full) {
     case overflow::drop_newest:
       ++counters.dropped;
-      return item.to.give(push_receipt{0, push_receipt::fate::dropped}, out);
+      return item.reply.give(push_receipt{0, push_receipt::fate::dropped}, out);
     case overflow::drop_oldest:
     case overflow::latest:
       staged_bytes_ += item.weight;
@@ -202,33 +205,35 @@ void core::arrive_at_full(push_item item, answers& out) {
   }
 }
 
-void core::hold_pushes(std::vector<push_item> items, bool are_a_group,
-                       std::shared_ptr<batch_plan> plan, queue_state* in,
+void core::park_pushes(std::vector<push_item> items, bool are_a_group,
+                       std::shared_ptr<batch_plan> plan, queue_state* line_queue,
                        const wait_limits& limits) {
   auto wait = std::make_unique<push_wait>(std::move(items), are_a_group, std::move(plan));
-  wait->in = in;
+  wait->line_queue = line_queue;
   wait->bytes = weight_of(wait->items);
-  hold(std::move(wait), {in == nullptr ? &held_pushes_ : &in->pushes}, limits, {});
+  park(std::move(wait), {line_queue == nullptr ? &blocked_pushes_ : &line_queue->pushes}, limits,
+       {});
 }
 
-void core::push_together(std::vector<job_spec> specs, promise<std::vector<result<push_receipt>>> to,
+void core::push_together(std::vector<job_spec> specs,
+                         promise<std::vector<result<push_receipt>>> reply,
                          const wait_limits& limits, answers& out,
                          std::shared_ptr<batch_plan> plan) {
   const std::size_t count = specs.size();
   const bool waits = std::ranges::any_of(
-      specs, [this](const job_spec& spec) { return comes_after_unstored(spec); });
+      specs, [this](const job_spec& spec) { return depends_on_unstored(spec); });
   std::uint64_t weight = 0;
   for (const job_spec& spec : specs) weight += waits ? jobs::weight_of(spec) : 0;
   if (waits && !must_wait_for_staged(weight)) {
     staged_bytes_ += weight;
-    return unheard_.push_back(
-        [this, weight, limits, specs = std::move(specs), to = std::move(to),
+    return deferred_.push_back(
+        [this, weight, limits, specs = std::move(specs), reply = std::move(reply),
          plan = std::move(plan)](const commit::outcome&, answers& later) mutable {
           staged_bytes_ -= weight;
-          push_together(std::move(specs), std::move(to), limits, later, std::move(plan));
+          push_together(std::move(specs), std::move(reply), limits, later, std::move(plan));
         });
   }
-  auto replies = push_reply::make_many(std::move(to), count);
+  auto replies = push_reply::make_many(std::move(reply), count);
   const auto refuse = [&](const error& why) {
     counters.refused += count;
     for (std::size_t i = 0; i < count; ++i) push_reply(replies, i).give(why, out);
@@ -238,10 +243,10 @@ void core::push_together(std::vector<job_spec> specs, promise<std::vector<result
   std::vector<push_item> items;
   items.reserve(count);
   for (std::size_t i = 0; i < count; ++i) {
-    push_reply mine(replies, i);
+    push_reply item_reply(replies, i);
     std::optional<error> bad = plan == nullptr ? names_a_step(specs[i]) : std::nullopt;
     result<push_item> item =
-        bad ? result<push_item>(*std::move(bad)) : make_item(std::move(specs[i]), mine);
+        bad ? result<push_item>(*std::move(bad)) : make_item(std::move(specs[i]), item_reply);
     if (!item) {
       error why = item.error();
       why.message = "job " + std::to_string(i + 1) + " of " + std::to_string(count) + ": " +
@@ -254,15 +259,16 @@ void core::push_together(std::vector<job_spec> specs, promise<std::vector<result
   arrive_together(std::move(items), std::move(plan), limits, out);
 }
 
-// Why pushes cannot be staged now. With `why`, waiting would not help.
+// The reason why pushes cannot be staged now. With `why`, waiting would not help.
 struct core::obstacle {
   queue_state* at = nullptr;
   std::optional<error> why{};
 };
 
-// The first queue in which those of a group cannot be staged now: it is short of room, or others
-// wait before them (but not in the line of `in`, at whose head they stand).
-core::obstacle core::obstacle_to(const std::vector<push_item>& items, const queue_state* in) const {
+// Returns the first queue in which pushes of a group cannot be staged now: it lacks capacity, or
+// other pushes wait before them. The line of `in` does not count: they are at its head.
+core::obstacle core::obstacle_to(const std::vector<push_item>& items,
+                                 const queue_state* line_queue) const {
   std::map<queue_state*, std::pair<std::uint64_t, std::uint64_t>> wanted;
   for (const push_item& item : items) {
     auto& [jobs, bytes] = wanted[item.queue];
@@ -275,8 +281,8 @@ core::obstacle core::obstacle_to(const std::vector<push_item>& items, const queu
       return {q, never_fits(*q, want.first, want.second)};
     }
     const bool blocks = q->options.when_full == overflow::block;
-    const bool others_first = blocks && q != in && !q->pushes.empty();
-    if (q->has_room(want.first, want.second) && !others_first) continue;
+    const bool others_first = blocks && q != line_queue && !q->pushes.empty();
+    if (q->has_capacity(want.first, want.second) && !others_first) continue;
     if (!blocks) return {q, full(*q)};
     if (first.at == nullptr) first.at = q;
   }
@@ -286,23 +292,23 @@ core::obstacle core::obstacle_to(const std::vector<push_item>& items, const queu
 void core::arrive_together(std::vector<push_item> items, std::shared_ptr<batch_plan> plan,
                            const wait_limits& limits, answers& out) {
   obstacle before = obstacle_to(items, nullptr);
-  const bool has_room = before.at == nullptr;
-  if (has_room && held_pushes_.empty() && !must_wait_for_staged(weight_of(items))) {
+  const bool has_capacity = before.at == nullptr;
+  if (has_capacity && blocked_pushes_.empty() && !must_wait_for_staged(weight_of(items))) {
     return stage_together(std::move(items), plan.get());
   }
   if (before.why) return refuse_items(items, *std::move(before.why), out);
-  if (!has_room && closed_) return refuse_items(items, shutting_down(), out);
-  if (auto full_up = refuse_wait(weight_of(items))) return refuse_items(items, *full_up, out);
+  if (!has_capacity && closed_) return refuse_items(items, shutting_down(), out);
+  if (auto too_many = refuse_wait(weight_of(items))) return refuse_items(items, *too_many, out);
   if (limits.deadline.passed()) {
-    return refuse_items(items, has_room ? too_much_staged() : full(*before.at), out);
+    return refuse_items(items, has_capacity ? too_much_staged() : full(*before.at), out);
   }
-  hold_pushes(std::move(items), true, std::move(plan), before.at, limits);
+  park_pushes(std::move(items), true, std::move(plan), before.at, limits);
 }
 
 void core::stage_together(std::vector<push_item> items, batch_plan* plan) {
   const bool can_clash =
       plan != nullptr || std::ranges::any_of(items, [](const push_item& item) {
-        return !item.it->spec.unique.key.empty() || gates::concern(item.it->spec);
+        return !item.job->spec.unique.key.empty() || gates::concern(item.job->spec);
       });
   if (can_clash && ++next_group_ == 0) ++next_group_;
   const std::uint32_t group = can_clash ? next_group_ : 0;
@@ -314,20 +320,20 @@ void core::stage_together(std::vector<push_item> items, batch_plan* plan) {
   stage_batch(items, *plan, group);
 }
 
-// A batch, its jobs and its callbacks, in the order of the numbers that they are given.
+// Stages a batch, then its jobs and its callbacks, in the order of their ids.
 void core::stage_batch(std::vector<push_item>& items, batch_plan& plan, std::uint32_t group) {
   plan.batch.id = next_id_++;
   plan.batch.open = true;
   plan.batch.created_at = time_.now();
   const job_id first = next_id_;
   change c;
-  c.what = change::op::add_batch;
+  c.type = change::op::add_batch;
   c.id = plan.batch.id;
   c.group = group;
   c.batch = std::make_unique<batch_info>(plan.batch);
   stage(std::move(c));
   for (std::size_t i = 0; i < items.size(); ++i) {
-    job_spec& spec = items[i].it->spec;
+    job_spec& spec = items[i].job->spec;
     for (const auto& [at, item] : plan.steps[i]) {
       spec.after[at] = {first + item, {}, spec.after[at].when};
     }
@@ -339,48 +345,49 @@ void core::stage_batch(std::vector<push_item>& items, batch_plan& plan, std::uin
     stage_push(std::move(items[i]), group);
   }
   if (plan.stays_open) return;
-  change closes;  // of a batch that was not added it does nothing
-  closes.what = change::op::close_batch;
+  change closes;  // no effect if the batch was not added
+  closes.type = change::op::close_batch;
   closes.id = plan.batch.id;
   stage(std::move(closes));
 }
 
 void core::push_empty_batch(const std::shared_ptr<batch_plan>& plan,
-                            promise<result<batch_receipt>> to, answers& out) {
+                            promise<result<batch_receipt>> reply, answers& out) {
   if (std::optional<error> why = refuse_intake()) {
-    return out.add(std::move(to), result<batch_receipt>(*std::move(why)));
+    return out.add(std::move(reply), result<batch_receipt>(*std::move(why)));
   }
   std::vector<push_item> none;
   stage_together(std::move(none), plan.get());
-  stage_after([plan, to = std::move(to)](const commit::outcome& how, answers& then) mutable {
-    if (how.why_not != nullptr) {
-      return then.add(std::move(to), result<batch_receipt>(*how.why_not));
-    }
-    batch_receipt receipt;
-    receipt.id = plan->batch.id;
-    then.add(std::move(to), result<batch_receipt>(std::move(receipt)));
-  });
+  stage_after(
+      [plan, reply = std::move(reply)](const commit::outcome& outcome, answers& replies) mutable {
+        if (outcome.failure != nullptr) {
+          return replies.add(std::move(reply), result<batch_receipt>(*outcome.failure));
+        }
+        batch_receipt receipt;
+        receipt.id = plan->batch.id;
+        replies.add(std::move(reply), result<batch_receipt>(std::move(receipt)));
+      });
 }
 
 error core::too_much_staged() const {
   return {error_code::overloaded,
           std::to_string(staged_bytes_) + " of " + std::to_string(options_.staged_bytes_max) +
-              " bytes are on their way to the store (staged_bytes_max); try again later, or wait"};
+              " bytes are waiting to be stored (staged_bytes_max); try again later, or wait"};
 }
 
 bool core::must_wait_for_staged(std::uint64_t weight) const {
-  // One that is larger than the limit itself goes alone.
+  // A push that is larger than the limit is staged alone.
   return staged_bytes_ > 0 && staged_bytes_ + weight > options_.staged_bytes_max;
 }
 
 void core::stage_push(push_item item, std::uint32_t group) {
   queue_state& q = *item.queue;
   if (!q.is_stored && !q.is_staged) stage_queue(q, q.options);
-  // With a unique key it is known only after the commit whether it was pushed at all.
-  if (item.it->spec.unique.key.empty()) {
+  // With a unique key the commit decides whether the job is added, so the eviction waits for it.
+  if (item.job->spec.unique.key.empty()) {
     for (job_ptr& gone : std::exchange(item.victims, {})) stage_eviction(q, std::move(gone), true);
   }
-  job& j = *item.it;
+  job& j = *item.job;
   j.id = next_id_++;
   j.turn = j.id;
   const bool is_later = j.spec.run_at > j.created_at;
@@ -390,16 +397,16 @@ void core::stage_push(push_item item, std::uint32_t group) {
   q.staged_bytes += item.weight;
   staged_bytes_ += item.weight;
   change c;
-  c.what = change::op::add;
+  c.type = change::op::add;
   c.queue = q.number;
   c.id = j.id;
-  c.it = item.it;
+  c.job = item.job;
   c.group = group;
   const std::size_t at = stage(std::move(c));
   next_.pushes.push_back({at, std::move(item)});
 }
 
-// Jobs that are dropped to make room for one that arrives.
+// Evictions: jobs that are dropped for a push.
 
 std::optional<push_item> core::take_eviction() {
   if (evictions_.empty()) return std::nullopt;
@@ -425,11 +432,11 @@ void core::choose_victim(queue_state& q, const job& chosen) {
 }
 
 void core::spare_victim(queue_state& q, job_ptr chosen) {
-  forget_choice(q, *chosen);
+  unchoose_victim(q, *chosen);
   publish(std::move(chosen));
 }
 
-void core::forget_choice(queue_state& q, const job& chosen) {
+void core::unchoose_victim(queue_state& q, const job& chosen) {
   busy_.erase(chosen.id);
   q.freeing_jobs -= 1;
   q.freeing_bytes -= jobs::weight_of(chosen.spec);
@@ -438,63 +445,65 @@ void core::forget_choice(queue_state& q, const job& chosen) {
 
 void core::stage_eviction(queue_state& q, job_ptr gone, bool is_with_push) {
   change c;
-  c.what = change::op::drop;
+  c.type = change::op::drop;
   c.queue = q.number;
   c.id = gone->id;
   c.from = job_state::ready;
-  c.to = job_state::cancelled;
+  c.new_state = job_state::cancelled;
   c.weight = jobs::weight_of(gone->spec);
-  c.it = said_of(gone);
+  c.job = job_for_change(gone);
   const std::size_t at = stage(std::move(c));
   next_.evictions.push_back({at, &q, std::move(gone), is_with_push});
 }
 
 void core::evicted(commit::eviction& e, answers& out) {
-  forget_choice(*e.queue, *e.gone);
+  unchoose_victim(*e.queue, *e.gone);
   ++counters.dropped;
   note(event_type::removed, *e.gone, "dropped");
-  job_gone(e.gone->id, {error_code::not_found, "the job was dropped from a full queue", e.gone->id},
-           out);
+  job_removed(e.gone->id,
+              {error_code::not_found, "the job was dropped from a full queue", e.gone->id}, out);
 }
 
-// Those who wait.
+// Waiting pushes.
 
 void core::admit_waiting(answers& out) {
   for (queue_state* const q : std::exchange(stalled_, {})) {
     q->is_stalled = false;
     touch(*q);
   }
-  // Whose turn it is in its own queue, as long as it fits.
+  // The head of each queue's line, as long as it fits.
   for (queue_state* const q : std::exchange(touched_, {})) {
     if (q == nullptr) continue;
     q->is_touched = false;
     while (!q->pushes.empty() && admit(static_cast<push_wait&>(*q->pushes.front()), q, out)) {
     }
   }
-  while (!held_pushes_.empty() &&
-         admit(static_cast<push_wait&>(*held_pushes_.front()), nullptr, out)) {
+  while (!blocked_pushes_.empty() &&
+         admit(static_cast<push_wait&>(*blocked_pushes_.front()), nullptr, out)) {
   }
 }
 
-// Of one that stands at the head of the line of `in`, or of those that wait for others to be stored
-// (null). True: it has left that line.
-bool core::admit(push_wait& w, queue_state* in, answers& out) {
-  obstacle before = obstacle_to(w.items, in);
+// Admits a push at the head of the line of `in`, or of blocked_pushes_ (null). Returns true if it
+// has left that line.
+bool core::admit(push_wait& w, queue_state* line_queue, answers& out) {
+  obstacle before = obstacle_to(w.items, line_queue);
   if (before.at != nullptr && !before.why) {
-    if (before.at == in) return false;
+    if (before.at == line_queue) return false;
     w.leave_all();
-    w.in = before.at;
+    w.line_queue = before.at;
     w.join(before.at->pushes);
     return true;
   }
   const bool would_drop = before.why && before.why->code == error_code::queue_full && !w.is_group &&
                           drops_others(*before.at);
   if ((before.at == nullptr || would_drop) && must_wait_for_staged(weight_of(w.items))) {
-    // Looked at again when something was stored.
-    if (in != nullptr && !std::exchange(in->is_stalled, true)) stalled_.push_back(in);
+    // Checked again after the next commit.
+    if (line_queue != nullptr && !std::exchange(line_queue->is_stalled, true)) {
+      stalled_.push_back(line_queue);
+    }
     return false;
   }
-  std::unique_ptr<waiting> mine = release_wait(w);
+  std::unique_ptr<waiting> ended = unpark(w);
   if (before.at == nullptr) {
     if (w.is_group) {
       stage_together(std::move(w.items), w.plan.get());
@@ -508,14 +517,14 @@ bool core::admit(push_wait& w, queue_state* in, answers& out) {
   } else {
     refuse_item(w.items.front(), *std::move(before.why), out);
   }
-  out.bury(std::move(mine));
+  out.destroy_later(std::move(ended));
   return true;
 }
 
 void core::refuse_waiting_pushes(const error& why, answers& out) {
   std::vector<waiting*> pushes;
   for (const auto& [number, w] : waits_) {
-    if (w->what == waiting::kind::push) pushes.push_back(w.get());
+    if (w->purpose == waiting::kind::push) pushes.push_back(w.get());
   }
   for (waiting* const w : pushes) end_wait_early(*w, why, out);
   while (std::optional<push_item> item = take_eviction()) refuse_item(*item, why, out);

@@ -1,4 +1,4 @@
-// Leases that outlive the process: saved by the last commit, restored by the next start.
+// Leases that outlive the process: saved by the last commit, restored at the next start.
 #include <algorithm>
 #include <utility>
 
@@ -6,24 +6,24 @@
 
 namespace sluice::jobs::detail {
 
-// A restored lease runs out when it would have without the restart. A lease that ran out while no
-// server could extend it gets its whole duration again, so that the worker can report its job. A
-// cancelled job counts for its key and its queue until its worker lets go, also after a restart.
+// A restored lease expires when it would have without the restart. A lease that expired while no
+// server could extend it gets its full duration again, so that the worker can report its job. A
+// cancelled job counts for its key and its queue until its worker reports, also after a restart.
 void core::restore_leases(std::vector<store::saved_lease> leases) {
   const time_point now = time_.timers().now();
   const unix_time wall = time_.now();
   for (store::saved_lease& saved : leases) {
     queue_state* const q = find_queue(saved.queue);
     if (q == nullptr) continue;
-    const job_spec& spec = saved.it->spec;
-    lease_state& l = leases_[saved.it->id];
+    const job_spec& spec = saved.job->spec;
+    lease_state& l = leases_[saved.job->id];
     l.owner = this;
     l.queue = q;
     l.weight = weight_of(spec);
-    keep_leased(l, saved.it);
+    keep_leased(l, saved.job);
     l.key = saved.lease.key;
     l.worker = std::move(saved.lease.worker);
-    l.how_far = std::move(saved.lease.progress);
+    l.progress = std::move(saved.lease.progress);
     const milliseconds usual =
         spec.lease_for > milliseconds(0) ? spec.lease_for : q->options.lease_for;
     l.lasts = saved.lease.lasts > milliseconds(0) ? saved.lease.lasts : usual;
@@ -44,7 +44,7 @@ void core::stage_saved_leases() {
   for (const auto& [id, l] : leases_) {
     if (l.is_ending) continue;
     change c;
-    c.what = change::op::save_lease;
+    c.type = change::op::save_lease;
     c.queue = l.queue->number;
     c.id = id;
     c.lease = std::make_unique<change::lease_record>(
@@ -53,9 +53,9 @@ void core::stage_saved_leases() {
                              .until = time_.after(l.until - now),
                              .began = l.began_at,
                              .lasts = l.lasts,
-                             .progress = l.how_far,
+                             .progress = l.progress,
                              .is_cancelled = l.is_cancelled,
-                             .job_key = l.it->spec.key});
+                             .job_key = l.job->spec.key});
     stage(std::move(c));
   }
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-// A cron entry, and when it runs next.
+// A cron entry and its next run.
 
 #include <optional>
 
@@ -11,8 +11,8 @@ namespace sluice::jobs::detail {
 
 struct cron_state {
   cron_entry entry;
-  cron_schedule when;
-  std::optional<unix_time> timed_at;  // its place in core::cron_times_
+  cron_schedule schedule;
+  std::optional<unix_time> timed_at;  // its key in core::cron_times_
   bool is_staged = false;
   bool is_new = false;  // not stored yet
 };

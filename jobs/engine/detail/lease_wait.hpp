@@ -13,13 +13,16 @@ class core::lease_wait final : public waiting {
  public:
   lease_wait(lease_request asked, promise<result<std::vector<leased_job>>> answer_to,
              time_point called)
-      : waiting(kind::lease), what(std::move(asked)), to(std::move(answer_to)), began(called) {}
+      : waiting(kind::lease),
+        request(std::move(asked)),
+        reply(std::move(answer_to)),
+        began(called) {}
   void refuse(error why, answers& out) override {
-    out.add(std::move(to), result<std::vector<leased_job>>(std::move(why)));
+    out.add(std::move(reply), result<std::vector<leased_job>>(std::move(why)));
   }
 
-  lease_request what;
-  promise<result<std::vector<leased_job>>> to;
+  lease_request request;
+  promise<result<std::vector<leased_job>>> reply;
   const time_point began;
 };
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// What the engine knows of one queue: its settings, its counts, the jobs of it that are in memory,
-// and those who wait for a job or for room.
+// State of one queue: its settings, its counts, its jobs in memory, and the calls that wait for a
+// job or for capacity.
 
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +21,7 @@ namespace sluice::jobs::detail {
 struct queue_state;
 class core;
 
-// Looks at a queue again at a time: when its rate lets the next job start, or its pause is over.
+// Touches a queue at a time: when its rate permits the next job, or its pause ends.
 class queue_timer final : public timer {
  public:
   explicit queue_timer(queue_state& q) : queue_(q) {}
@@ -34,52 +34,54 @@ class queue_timer final : public timer {
   queue_state& queue_;
 };
 
-// The leases of one key. A cancelled job has left its place under the key in the store, but its
-// worker may still run it: the next job of the key is ready in the store and must not start yet.
+// The leases of one key. The store has already freed the key of a cancelled job, but its worker may
+// still run it: the next job of the key is ready in the store and must not start yet.
 struct key_leases {
   std::uint32_t all = 0;
-  std::uint32_t cancelled = 0;            // leases of cancelled jobs
-  std::optional<position> passed_over{};  // the first job that was kept from starting, if any
+  std::uint32_t cancelled = 0;  // leases of cancelled jobs
+  // The first job that was not leased because of them, if any.
+  std::optional<position> passed_over{};
 };
 
 struct queue_state {
   std::string name;
-  queue_number number = 0;  // zero: only waited for, nothing was ever pushed
-  bool is_in_use = false;   // counted in core::used_queues_: more than waited for
+  queue_number number = 0;  // zero: it has waiting calls, and no job was ever pushed to it
+  bool is_in_use = false;   // counted in core::used_queues_: not only waiting calls
   bool is_stored = false;
-  bool is_staged = false;  // its settings are on their way to the store
+  bool is_staged = false;  // its settings are in an uncommitted change
   queue_options options;
-  queue_counts counts;  // committed; running stays zero here
-  std::uint64_t running = 0;
-  std::uint64_t unstored = 0;                        // part of `running`, not counted yet
-  std::uint64_t cancelled_leases = 0;                // beside those of `running`
-  std::unordered_map<line_number, key_leases> keys;  // that have a lease
-  // On their way to the store: they take up room, and are not counted yet. A drop that is staged
-  // makes room only when it is committed.
+  queue_counts counts;                 // committed; running stays zero here
+  std::uint64_t running = 0;           // leased jobs
+  std::uint64_t unstored = 0;          // part of `running`: not committed, so not in counts
+  std::uint64_t cancelled_leases = 0;  // in addition to `running`
+  std::unordered_map<line_number, key_leases> keys;  // keys with a lease
+  // Uncommitted pushes: they use capacity and are not in counts. A staged drop frees capacity only
+  // when it is committed.
   std::uint64_t staged_jobs = 0;
   std::uint64_t staged_bytes = 0;
-  // Of jobs that are dropped in the same commit that adds the ones they make room for.
+  // Jobs dropped in the commit that adds the jobs evicting them.
   std::uint64_t freeing_jobs = 0;
   std::uint64_t freeing_bytes = 0;
   window ready;
-  bool wants_refill = false;   // until it was read
-  bool is_unreadable = false;  // it could not be read; tried again when the store has recovered
+  bool wants_refill = false;   // until the read has ended
+  bool is_unreadable = false;  // the read failed; retried when the store has recovered
   bool is_touched = false;
   bool is_starved = false;  // in core::starved_
   bool is_stalled = false;  // in core::stalled_
-  std::uint32_t pins = 0;   // calls that wait elsewhere with something for this queue
+  std::uint32_t pins = 0;   // waiting calls in other lines that refer to this queue
   bucket rate;              // of options.rate
-  double passed = 0;        // jobs that were taken from it, each by its weight; see take_fairly
-  std::unordered_map<line_number, bucket> key_rates;  // of keys that have started one lately
-  std::size_t key_rates_swept = 0;                    // how many were left by the last sweep
-  queue_timer wakes{*this};    // armed while its rate is all that its jobs wait for
-  time_point paused_until{};   // besides options.paused; in memory only
-  queue_timer resumes{*this};  // armed until then
-  waiting::line leases;        // calls that wait for a job
-  waiting::line pushes;        // calls that wait for room
+  double virtual_time =
+      0;  // virtual time of fair queuing: leased jobs, each 1/weight; see take_fairly
+  std::unordered_map<line_number, bucket> key_rates;  // of keys that have started a job recently
+  std::size_t key_rates_swept = 0;                    // entries left by the last sweep
+  queue_timer rate_timer{*this};                      // armed while only the rate delays its jobs
+  time_point paused_until{};       // in addition to options.paused; in memory only
+  queue_timer pause_timer{*this};  // armed until paused_until
+  waiting::line leases;            // calls that wait for a job
+  waiting::line pushes;            // calls that wait for capacity
 
   std::uint64_t leases_held() const noexcept { return running + cancelled_leases; }
-  bool has_room(std::uint64_t jobs, std::uint64_t bytes) const noexcept;
+  bool has_capacity(std::uint64_t jobs, std::uint64_t bytes) const noexcept;
 };
 
 }  // namespace sluice::jobs::detail

@@ -1,7 +1,7 @@
 #pragma once
 
-// A call that waits inside the engine: for a job, for room, for an end. It leaves its places and is
-// answered once: by what it waits for, by its deadline, by a stop, or by the engine closing.
+// A call that waits inside the engine: for a job, for capacity, for an end. It leaves its lines and
+// is answered once: by that event, its deadline, a stop request, or the engine's shutdown.
 
 #include <cstdint>
 #include <functional>
@@ -27,12 +27,12 @@ class waiting : public timer {
   using line = std::list<waiting*>;
   using stop_call = std::stop_callback<std::function<void()>>;
 
-  explicit waiting(kind k) : what(k) {}
+  explicit waiting(kind k) : purpose(k) {}
   virtual ~waiting() = default;
 
-  // Answers with a reason for having done nothing. Its places in lines were left before.
+  // Answers with the reason for having changed nothing. It has already left its lines.
   virtual void refuse(error why, answers& out) = 0;
-  // The queues that must stay while it waits, beside those in whose lines it stands.
+  // Visits the queues that must exist while it waits, besides the queues of its lines.
   virtual void each_queue(const std::function<void(queue_state&)>&) {}
 
   void join(line& where) { places_.emplace_back(&where, where.insert(where.end(), this)); }
@@ -42,9 +42,9 @@ class waiting : public timer {
     if (on_left) on_left();
   }
 
-  // timer: the core asks its own heap, with the lock held.
+  // timer: the core fires its own heap, with the lock held.
   bool claim() noexcept final { return true; }
-  // Another one that was due at the same moment may have ended this wait.
+  // Another timer of the same time may have ended this wait.
   void fire() noexcept final {
     if (is_timed) on_deadline(*this);
   }
@@ -52,12 +52,13 @@ class waiting : public timer {
   std::function<void(waiting&)> on_deadline;
   std::function<void()> on_left;  // after it has left its lines
   bool is_timed = false;          // in the core's heap
-  const kind what;
+  const kind purpose;
   std::uint64_t number = 0;
-  std::uint64_t bytes = 0;             // of what the caller gave, kept while it waits
-  queue_state* in = nullptr;           // of a push: the queue whose line others stand in behind it
+  std::uint64_t bytes = 0;  // of the caller's arguments, kept while it waits
+  // Of a push: the queue of its line; other pushes wait behind it.
+  queue_state* line_queue = nullptr;
   std::optional<stop_call> on_stop;    // of the caller's stop_token
-  std::optional<stop_call> on_cancel;  // of the future that the caller holds
+  std::optional<stop_call> on_cancel;  // of the caller's future
 
  private:
   std::vector<std::pair<line*, line::iterator>> places_;

@@ -6,12 +6,12 @@
 
 namespace sluice::jobs::detail {
 
-void window::publish(job_ptr it, const bounds& b) {
-  const position where = position_of(*it);
-  if (cut_ && horizon_ < where) return;  // its turn comes when the horizon has moved there
-  bytes_ += memory_of(*it);
+void window::publish(job_ptr job, const bounds& b) {
+  const position where = position_of(*job);
+  if (cut_ && horizon_ < where) return;  // it is read when the horizon gets there
+  bytes_ += memory_of(*job);
   const std::size_t before = jobs_.size();
-  jobs_.emplace_hint(jobs_.end(), where, std::move(it));
+  jobs_.emplace_hint(jobs_.end(), where, std::move(job));
   check(jobs_.size() > before, "sluice::jobs::window", "each job once");
   while (jobs_.size() > 1 && (jobs_.size() > b.jobs || bytes_ > b.bytes)) cut_last();
 }
@@ -24,10 +24,10 @@ std::optional<std::size_t> window::count_before(const position& where) const {
 job_ptr window::take_front() {
   check(!jobs_.empty(), "sluice::jobs::window", "a job to take");
   auto first = jobs_.begin();
-  job_ptr it = std::move(first->second);
+  job_ptr job = std::move(first->second);
   jobs_.erase(first);
-  bytes_ -= memory_of(*it);
-  return it;
+  bytes_ -= memory_of(*job);
+  return job;
 }
 
 bool window::erase(const position& where) {
@@ -39,25 +39,25 @@ bool window::erase(const position& where) {
 }
 
 void window::extend(std::vector<job_ptr> next, std::optional<position> last_read, bool was_all) {
-  for (job_ptr& it : next) {
-    bytes_ += memory_of(*it);
-    const position where = position_of(*it);
+  for (job_ptr& job : next) {
+    bytes_ += memory_of(*job);
+    const position where = position_of(*job);
     const std::size_t before = jobs_.size();
-    jobs_.emplace_hint(jobs_.end(), where, std::move(it));
+    jobs_.emplace_hint(jobs_.end(), where, std::move(job));
     check(jobs_.size() > before, "sluice::jobs::window", "each job once");
   }
   if (last_read) horizon_ = *last_read;
   cut_ = !was_all;
 }
 
-void window::forget_from(const position& where) {
+void window::drop_from(const position& where) {
   if (cut_ && horizon_ < where) return;
   while (!jobs_.empty() && !(jobs_.rbegin()->first < where)) {
     bytes_ -= memory_of(*jobs_.rbegin()->second);
     jobs_.erase(std::prev(jobs_.end()));
   }
   cut_ = true;
-  horizon_ = {where.priority, where.turn - 1};  // turns count from 1
+  horizon_ = {where.priority, where.turn - 1};  // sequence numbers start at 1
 }
 
 void window::cut_last() {
@@ -65,7 +65,7 @@ void window::cut_last() {
   bytes_ -= memory_of(*last->second);
   jobs_.erase(last);
   cut_ = true;
-  // Not the position of the one that left: between the two, others may be leased and come back.
+  // Not the position of the evicted job: jobs between the two may be leased and returned.
   horizon_ = jobs_.rbegin()->first;
 }
 

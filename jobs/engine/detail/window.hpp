@@ -1,13 +1,14 @@
 #pragma once
 
-// The next ready jobs of one queue, in memory; the rest of them are on disk.
+// The next ready jobs of one queue, in memory; the others are only in the store.
 //
-// The window holds every job that can be taken up to its horizon, in order. Beyond the horizon the
-// store knows better: `is_cut()`. A job that arrives beyond a horizon is left on disk; one that
-// arrives before it goes in, and may push the last one out. So a backlog of any length costs the
-// memory of one window, and the jobs of a short queue are never read back.
+// Invariant: the window holds every job up to its horizon that can be leased, in order. Jobs beyond
+// the horizon have to be read from the store: `is_cut()`. A job that arrives beyond the horizon
+// stays in the store; a job that arrives before it is inserted and may evict the last one. So a
+// backlog of any length costs the memory of one window, and the jobs of a short queue are never
+// read back.
 //
-// Not thread-safe; the engine's lock guards it.
+// Not thread-safe: protected by the engine's lock.
 
 #include <cstdint>
 #include <map>
@@ -21,7 +22,7 @@ inline position position_of(const job& j) noexcept {
   return {j.spec.priority, j.turn};
 }
 
-// What a job takes in memory: its texts, and about as much again for itself and its place.
+// Estimates a job's memory: its texts, and about as much again for the object and its map node.
 inline std::uint64_t memory_of(const job& j) noexcept {
   return weight_of(j.spec) + sizeof(job) + 128;
 }
@@ -30,7 +31,7 @@ class window {
  public:
   struct bounds {
     std::size_t jobs = 4096;
-    std::uint64_t bytes = 0;  // that this window may have now; it always may have one job
+    std::uint64_t bytes = 0;  // current limit of this window; one job is always allowed
   };
 
   bool empty() const noexcept { return jobs_.empty(); }
@@ -39,17 +40,17 @@ class window {
   bool is_cut() const noexcept { return cut_; }
   position horizon() const noexcept { return horizon_; }
   const job_ptr& front() const { return jobs_.begin()->second; }
-  // How many ready jobs are before that; none: some of them are in the store alone.
+  // Returns the number of ready jobs before `where`; nullopt: some of them are only in the store.
   std::optional<std::size_t> count_before(const position& where) const;
 
-  // A job that is in the store, and can be taken.
-  void publish(job_ptr it, const bounds& b);
+  // Inserts a job that is in the store and can be leased.
+  void publish(job_ptr job, const bounds& b);
   job_ptr take_front();
   bool erase(const position& where);
-  // Leaves what is at `where`, and all after it, to be read from the store again.
-  void forget_from(const position& where);
-  // What the store has after the horizon (without those that are leased). `was_all`: there is
-  // nothing after these.
+  // Removes the jobs from `where` on; they will be read from the store again.
+  void drop_from(const position& where);
+  // Appends the store's jobs after the horizon (without leased ones). `was_all`: these are the last
+  // ready jobs of the store.
   void extend(std::vector<job_ptr> next, std::optional<position> last_read, bool was_all);
 
  private:
@@ -58,7 +59,7 @@ class window {
   std::map<position, job_ptr> jobs_;
   std::uint64_t bytes_ = 0;
   bool cut_ = false;  // the store has, or may have, ready jobs after the horizon
-  position horizon_;  // while cut_
+  position horizon_;  // valid while cut_
 };
 
 }  // namespace sluice::jobs::detail

@@ -26,7 +26,7 @@ std::vector<std::uint64_t> take_all(window& w) {
 
 using turns = std::vector<std::uint64_t>;
 
-TEST(Window, GivesByPriorityThenByTurn) {
+TEST(Window, ReturnsJobsByPriorityThenBySequenceNumber) {
   window w;
   w.publish(a_job(1), roomy);
   w.publish(a_job(3, 5), roomy);
@@ -39,7 +39,7 @@ TEST(Window, GivesByPriorityThenByTurn) {
   EXPECT_FALSE(w.is_cut());
 }
 
-TEST(Window, CountsThoseBeforeAPlaceWhileItHasThemAll) {
+TEST(Window, CountsJobsBeforeAPositionIfAllAreInMemory) {
   window w;
   for (std::uint64_t t = 1; t <= 3; ++t) w.publish(a_job(t, 5), {.jobs = 4, .bytes = 1 << 20});
   EXPECT_EQ(w.count_before({5, 0}), 0U);
@@ -48,10 +48,10 @@ TEST(Window, CountsThoseBeforeAPlaceWhileItHasThemAll) {
   w.publish(a_job(5, -5), {.jobs = 4, .bytes = 1 << 20});
   ASSERT_TRUE(w.is_cut());
   EXPECT_EQ(w.count_before({4, 0}), 3U);
-  EXPECT_EQ(w.count_before({-6, 0}), std::nullopt) << "the store has another";
+  EXPECT_EQ(w.count_before({-6, 0}), std::nullopt) << "the store has another job";
 }
 
-TEST(Window, CutsTheLastWhenItHasTooMany) {
+TEST(Window, EvictsTheLastJobAboveTheJobLimit) {
   window w;
   for (std::uint64_t t = 1; t <= 4; ++t) w.publish(a_job(t), {.jobs = 3, .bytes = 1 << 20});
   EXPECT_TRUE(w.is_cut());
@@ -59,7 +59,7 @@ TEST(Window, CutsTheLastWhenItHasTooMany) {
   EXPECT_EQ(take_all(w), (turns{1, 2, 3}));
 }
 
-TEST(Window, CutsTheLastWhenItIsTooHeavyButKeepsOne) {
+TEST(Window, EvictsTheLastJobAboveTheByteLimitButKeepsOne) {
   window w;
   w.publish(a_job(1), {.jobs = 100, .bytes = one * 2});
   w.publish(a_job(2), {.jobs = 100, .bytes = one * 2});
@@ -69,7 +69,7 @@ TEST(Window, CutsTheLastWhenItIsTooHeavyButKeepsOne) {
   EXPECT_EQ(take_all(w), turns{4});
 }
 
-TEST(Window, LeavesToTheStoreWhatArrivesBeyondItsHorizon) {
+TEST(Window, JobsBeyondTheHorizonStayInTheStore) {
   window w;
   for (std::uint64_t t = 2; t <= 4; ++t) w.publish(a_job(t), {.jobs = 2, .bytes = 1 << 20});
   w.publish(a_job(9), roomy);
@@ -79,7 +79,7 @@ TEST(Window, LeavesToTheStoreWhatArrivesBeyondItsHorizon) {
   EXPECT_EQ(take_all(w), (turns{7, 1, 2, 3}));
 }
 
-TEST(Window, GoesOnWithWhatTheStoreHasAfterItsHorizon) {
+TEST(Window, ContinuesWithTheStoresJobsAfterTheHorizon) {
   window w;
   w.extend({}, position{}, false);
   EXPECT_TRUE(w.is_cut());
@@ -91,7 +91,7 @@ TEST(Window, GoesOnWithWhatTheStoreHasAfterItsHorizon) {
   EXPECT_EQ(take_all(w), (turns{1, 2, 4, 5}));
 }
 
-TEST(Window, KnowsHowFarWasReadEvenIfAllOfItWasTaken) {
+TEST(Window, TheHorizonAdvancesEvenIfAllJobsReadAreLeased) {
   window w;
   w.extend({}, position{}, false);
   w.extend({}, position{0, 7}, false);
@@ -113,21 +113,21 @@ TEST(Window, ErasesByPosition) {
   EXPECT_EQ(take_all(w), turns{2});
 }
 
-TEST(Window, ForgetsFromAPositionOn) {
+TEST(Window, DropsJobsFromAPositionOn) {
   window w;
   for (std::uint64_t t = 1; t <= 5; ++t) w.publish(a_job(t), roomy);
   w.erase({0, 3});
-  w.forget_from({0, 3});
+  w.drop_from({0, 3});
   EXPECT_TRUE(w.is_cut());
   EXPECT_TRUE(w.horizon() < (position{0, 3}));
   EXPECT_FALSE(w.horizon() < (position{0, 2}));
-  w.forget_from({0, 9});
-  EXPECT_TRUE(w.horizon() < (position{0, 3})) << "what is beyond the horizon is forgotten already";
+  w.drop_from({0, 9});
+  EXPECT_TRUE(w.horizon() < (position{0, 3})) << "jobs beyond the horizon are not in memory";
   EXPECT_EQ(w.bytes(), 2 * one);
   EXPECT_EQ(take_all(w), (turns{1, 2}));
 }
 
-TEST(Window, HoldsEachJobOnce) {
+TEST(Window, ContainsEachJobOnce) {
   window w;
   w.publish(a_job(1), roomy);
   EXPECT_DEATH(w.publish(a_job(1), roomy), "each job once");

@@ -1,10 +1,9 @@
 #pragma once
 
-// A model of the engine that is too simple to be wrong: every job, lease and unique key in a map,
-// and every question answered by a loop over all of them. The test makes each change in both
-// (engine_model_test).
+// A simple model of the engine: every job, lease and unique key in a map, and every query a loop
+// over all of them. The test makes each change in both (engine_model_test).
 //
-// Every duration is of whole seconds, and time moves by one second at a time, so both agree on the
+// Every duration is of whole seconds, and time advances one second at a time, so both agree on the
 // time of every event.
 
 #include <algorithm>
@@ -27,9 +26,9 @@ using namespace std::chrono_literals;
 struct model_job {
   std::string queue;
   std::int64_t priority = 0;
-  std::uint64_t arrival = 0;  // its place among the ready ones of its priority
+  std::uint64_t arrival = 0;  // its position among the ready jobs of its priority
   job_state state = job_state::ready;
-  bool has_place = false;  // under its key, though it is scheduled
+  bool has_place = false;  // holds its key although it is scheduled
   std::uint32_t attempts = 0;
   std::size_t errors = 0;
   unix_time due{};
@@ -45,7 +44,7 @@ struct model_lease {
   std::uint64_t key = 0;
   unix_time until{};
   milliseconds lasts{0};
-  std::string queue;  // of its job, which may be gone
+  std::string queue;  // of its job, which may be deleted
   std::string line;   // the key of its job
   bool is_cancelled = false;
 };
@@ -83,7 +82,7 @@ class model {
       return one.second.queue == queue && !has_ended(one.second.state);
     }));
   }
-  // Leases that have not ended, of cancelled jobs too.
+  // Leases that have not ended, including leases of cancelled jobs.
   std::uint64_t leases_of(const std::string& queue) const {
     return static_cast<std::uint64_t>(
         std::ranges::count_if(leases, [&](const auto& one) { return one.second.queue == queue; }));
@@ -98,7 +97,7 @@ class model {
       return one.second.queue == queue && one.second.line == key && one.second.is_cancelled;
     });
   }
-  // Whether the leases of its key allow another one.
+  // Returns whether the leases of its key permit another one.
   bool key_is_free(const model_job& j) const {
     return j.key.empty() || !has_cancelled_lease(j.queue, j.key) ||
            leases_of(j.queue, j.key) < queues.at(j.queue).key_concurrency;
@@ -168,16 +167,16 @@ class model {
     jobs.erase(id);
     fill_line(gone.queue, gone.key);
   }
-  void end(job_id id, job_state how, milliseconds keep) {
+  void end(job_id id, job_state ended_as, milliseconds keep) {
     if (keep == 0ms) return forget(id);
     model_job& j = jobs.at(id);
     free_key(id, j);
-    j.state = how;
+    j.state = ended_as;
     j.due = now + keep;
     j.has_place = false;
     fill_line(j.queue, j.key);
   }
-  // A job with a taken key is held. A job that was put off keeps its place.
+  // A job with a taken key becomes held. A deferred job keeps its position.
   void arrive(model_job& j) {
     const bool has_place = j.state == job_state::retrying || j.has_place;
     j.arrival = ++arrivals;
@@ -200,7 +199,7 @@ class model {
     });
     return waits || places(queue, key) >= queues.at(queue).key_concurrency;
   }
-  // Gives a free place to the held job that arrived first.
+  // Releases the held job that arrived first into a free slot of its key.
   void fill_line(const std::string& queue, const std::string& key) {
     while (!key.empty() && places(queue, key) < queues.at(queue).key_concurrency) {
       model_job* first = nullptr;

@@ -1,10 +1,10 @@
 #pragma once
 
-// The words in which the tests of the engine are written: a disk that can be held up and can fail,
-// jobs that are pushed, taken and ended, and a clock that is moved by hand.
+// Fixture of the engine's tests: a disk that can block and fail, calls that push, lease and end
+// jobs, and a manual clock.
 //
-// The engine is opened by its first use, so that a test can set `options` before. At the end of
-// every test the counts of every queue are compared with what a list of its jobs adds up to.
+// The engine is opened on first use, so that a test can set `options` before. At the end of every
+// test the counts of every queue are compared with the sums over a list of its jobs.
 
 #include <gtest/gtest.h>
 
@@ -29,42 +29,42 @@ using namespace std::chrono_literals;
 using ids = std::vector<job_id>;
 
 struct disk_state {
-  bool holds = false;
+  bool blocks = false;
   std::optional<error_code> reads_fail;
-  std::function<std::optional<error>(const batch&)> fails;
+  std::function<std::optional<error>(const transaction&)> fails;
   std::optional<std::uint64_t> room;
   std::vector<std::size_t> adds;
   std::size_t victim_calls = 0;
   std::size_t victims_looked_at = 0;
 };
 
-// What stands between the engine and the memory store.
+// Controls the memory store under the engine.
 class disk {
  public:
-  // The next commits wait in apply until `let_go`.
-  void hold() {
+  // The next commits block in apply until `unblock`.
+  void block() {
     reached_.reset();
     go_.reset();
-    state_.with([](disk_state& s) { s.holds = true; });
+    state_.with([](disk_state& s) { s.blocks = true; });
   }
-  void await_held() { reached_.wait(); }
-  void let_go() {
-    state_.with([](disk_state& s) { s.holds = false; });
+  void await_blocked() { reached_.wait(); }
+  void unblock() {
+    state_.with([](disk_state& s) { s.blocks = false; });
     go_.set();
   }
 
-  // From now on a commit ends with what `when` says.
-  void fails_when(std::function<std::optional<error>(const batch&)> when) {
+  // Every later commit ends with the result of `when`.
+  void fails_when(std::function<std::optional<error>(const transaction&)> when) {
     state_.with([&](disk_state& s) { s.fails = std::move(when); });
   }
   void fails(error_code code) {
-    fails_when([code](const batch&) { return error{code, "made to fail"}; });
+    fails_when([code](const transaction&) { return error{code, "made to fail"}; });
   }
-  // As a full disk does: no room for new jobs, for everything else there is.
+  // Behaves like a full disk: rejects new jobs, accepts all other changes.
   void is_full() {
-    fails_when([](const batch& b) -> std::optional<error> {
+    fails_when([](const transaction& b) -> std::optional<error> {
       for (const change& c : b.changes) {
-        if (c.what == change::op::add) return error{error_code::disk_full, "made to be full"};
+        if (c.type == change::op::add) return error{error_code::disk_full, "made to be full"};
       }
       return std::nullopt;
     });
@@ -83,7 +83,7 @@ class disk {
     state_.with([&](disk_state& s) { s.room = bytes; });
   }
 
-  // How often the store was asked whom to drop, and at how many jobs it looked for that.
+  // Counts the queries for victims, and the jobs they examined.
   void count_victims(std::size_t calls, std::size_t looked_at) {
     state_.with([&](disk_state& s) {
       s.victim_calls += calls;
@@ -95,7 +95,7 @@ class disk {
         [](disk_state& s) { return std::pair(s.victim_calls, s.victims_looked_at); });
   }
 
-  // How many adds each commit that was tried had.
+  // Returns the number of adds of each attempted commit.
   std::vector<std::size_t> adds() {
     return state_.with([](disk_state& s) { return s.adds; });
   }
@@ -103,20 +103,20 @@ class disk {
   memory_options on(std::shared_ptr<memory_contents> contents) {
     memory_options o;
     o.contents = std::move(contents);
-    o.before_apply = [this](const batch& b) { return before_apply(b); };
-    o.room = [this] { return state_.with([](disk_state& s) { return s.room; }); };
+    o.before_apply = [this](const transaction& b) { return before_apply(b); };
+    o.free_bytes = [this] { return state_.with([](disk_state& s) { return s.room; }); };
     return o;
   }
 
  private:
-  std::optional<error> before_apply(const batch& b) {
-    if (state_.with([](disk_state& s) { return s.holds; })) {
+  std::optional<error> before_apply(const transaction& b) {
+    if (state_.with([](disk_state& s) { return s.blocks; })) {
       reached_.set();
       go_.wait();
     }
     const auto fails = state_.with([&](disk_state& s) {
       std::size_t adds = 0;
-      for (const change& c : b.changes) adds += c.what == change::op::add ? 1U : 0U;
+      for (const change& c : b.changes) adds += c.type == change::op::add ? 1U : 0U;
       s.adds.push_back(adds);
       return s.fails;
     });
@@ -128,70 +128,70 @@ class disk {
   event go_;
 };
 
-// A store whose reads fail when the disk says so.
+// A store with reads that fail on request.
 class failing_reads final : public store {
  public:
-  failing_reads(std::unique_ptr<store> it, disk& d) : it_(std::move(it)), disk_(d) {}
+  failing_reads(std::unique_ptr<store> inner, disk& d) : inner_(std::move(inner)), disk_(d) {}
 
   result<contents> load() override {
     if (auto why = disk_.before_read()) return *std::move(why);
-    return it_->load();
+    return inner_->load();
   }
-  result<applied> apply(const batch& b) override { return it_->apply(b); }
-  void_result flush() override { return it_->flush(); }
+  result<applied> apply(const transaction& b) override { return inner_->apply(b); }
+  void_result flush() override { return inner_->flush(); }
   result<std::vector<job_ptr>> ready_after(queue_number q, position after, page_limit l) override {
     if (auto why = disk_.before_read()) return *std::move(why);
-    return it_->ready_after(q, after, l);
+    return inner_->ready_after(q, after, l);
   }
   result<due_page> due(unix_time now, std::size_t limit) override {
     if (auto why = disk_.before_read()) return *std::move(why);
-    return it_->due(now, limit);
+    return inner_->due(now, limit);
   }
   result<timed_page> timed_after(queue_number q, due_place after, std::size_t limit) override {
     if (auto why = disk_.before_read()) return *std::move(why);
-    return it_->timed_after(q, after, limit);
+    return inner_->timed_after(q, after, limit);
   }
   result<std::vector<job_ptr>> victims(queue_number q, victim which, std::size_t limit,
                                        const std::function<bool(job_id)>& skip) override {
     if (auto why = disk_.before_read()) return *std::move(why);
     disk_.count_victims(1, 0);
-    return it_->victims(q, which, limit, [&](job_id id) {
+    return inner_->victims(q, which, limit, [&](job_id id) {
       disk_.count_victims(0, 1);
       return skip(id);
     });
   }
   result<std::optional<job>> get(job_id id) override {
     if (auto why = disk_.before_read()) return *std::move(why);
-    return it_->get(id);
+    return inner_->get(id);
   }
   result<job_page> list(const job_filter& f, job_id after, std::size_t limit) override {
     if (auto why = disk_.before_read()) return *std::move(why);
-    return it_->list(f, after, limit);
+    return inner_->list(f, after, limit);
   }
   result<std::optional<batch_info>> get_batch(job_id id) override {
     if (auto why = disk_.before_read()) return *std::move(why);
-    return it_->get_batch(id);
+    return inner_->get_batch(id);
   }
   result<batch_page> list_batches(job_id after, std::size_t limit) override {
     if (auto why = disk_.before_read()) return *std::move(why);
-    return it_->list_batches(after, limit);
+    return inner_->list_batches(after, limit);
   }
   result<log_page> logs(job_id id, std::uint64_t after, std::size_t limit) override {
     if (auto why = disk_.before_read()) return *std::move(why);
-    return it_->logs(id, after, limit);
+    return inner_->logs(id, after, limit);
   }
-  std::optional<std::uint64_t> room() override { return it_->room(); }
-  std::unique_ptr<store_reader> reader() override { return it_->reader(); }
-  std::string describe() const override { return it_->describe(); }
+  std::optional<std::uint64_t> free_bytes() override { return inner_->free_bytes(); }
+  std::unique_ptr<store_reader> reader() override { return inner_->reader(); }
+  std::string describe() const override { return inner_->describe(); }
 
  private:
-  std::unique_ptr<store> it_;
+  std::unique_ptr<store> inner_;
   disk& disk_;
 };
 
 inline ids ids_of(const std::vector<leased_job>& leased) {
   ids all;
-  for (const leased_job& l : leased) all.push_back(l.it->id);
+  for (const leased_job& l : leased) all.push_back(l.job->id);
   return all;
 }
 
@@ -206,31 +206,31 @@ class engine_words : public ::testing::Test {
     options.seed = 1;
   }
   void TearDown() override {
-    if (it == nullptr) return;
+    if (engine_ == nullptr) return;
     drive.works();
     drive.reads_fail(false);
     expect_counts_add_up();
   }
 
   engine& e() {
-    if (it == nullptr) open();
-    return *it;
+    if (engine_ == nullptr) open();
+    return *engine_;
   }
   void open() {
     auto kept = std::make_unique<failing_reads>(make_memory_store(drive.on(contents)), drive);
-    it = std::move(engine::open(std::move(kept), options)).value();
+    engine_ = std::move(engine::open(std::move(kept), options)).value();
   }
-  // A graceful stop, and the next process.
+  // Stops gracefully and starts the next process.
   void reopen() {
     e().stop();
-    it.reset();
+    engine_.reset();
     open();
   }
-  // The process ends: nothing that happens from here on reaches the disk.
+  // Crashes: no later change of this process reaches the disk.
   void crash() {
     (void)e();
     drive.fails(error_code::io_error);
-    it.reset();
+    engine_.reset();
     drive.works();
     open();
   }
@@ -253,8 +253,8 @@ class engine_words : public ::testing::Test {
     return all;
   }
 
-  result<std::vector<leased_job>> try_lease(lease_request what = {}) {
-    return e().lease(std::move(what), at_once()).get();
+  result<std::vector<leased_job>> try_lease(lease_request request = {}) {
+    return e().lease(std::move(request), at_once()).get();
   }
   std::vector<leased_job> lease(std::size_t max = 1, const std::string& queue = "default") {
     auto leased = try_lease({.queues = {queue}, .max = max});
@@ -272,14 +272,14 @@ class engine_words : public ::testing::Test {
     EXPECT_TRUE(leased || leased.error().code == error_code::timed_out);
     return !leased;
   }
-  // Takes and acks all there is, in order.
+  // Leases and acks all jobs, in order.
   ids drain(const std::string& queue = "default", std::size_t at_a_time = 1) {
     ids all;
     for (;;) {
       auto leased = try_lease({.queues = {queue}, .max = at_a_time});
       if (!leased) return all;
       for (const leased_job& l : *leased) {
-        all.push_back(l.it->id);
+        all.push_back(l.job->id);
         EXPECT_TRUE(e().ack(l.ref()).get());
       }
     }
@@ -308,8 +308,8 @@ class engine_words : public ::testing::Test {
     ASSERT_TRUE(done) << done.error().message;
   }
 
-  // Until the committing thread has done all that was to be done by now: what is due needs a round
-  // to be read, what came of it another.
+  // Waits until the committing thread has finished all current work: due jobs take one round to be
+  // read and another to be committed.
   void settle() {
     for (int i = 0; i < 4; ++i) (void)e().remove(~job_id{0}).get();
   }
@@ -319,16 +319,16 @@ class engine_words : public ::testing::Test {
     settle();
   }
 
-  // All that `calls` begin is in one commit: the one before it is held up until they say
-  // `drive.let_go()`.
+  // Puts the changes of `calls` into one commit: the previous commit blocks until `calls` have
+  // returned.
   template <class Calls>
   void in_one_commit(Calls&& calls) {
     settle();
-    drive.hold();
+    drive.block();
     auto before = begin_push({.queue = "elsewhere"});
-    drive.await_held();
+    drive.await_blocked();
     calls();
-    drive.let_go();
+    drive.unblock();
     EXPECT_TRUE(before.get());
     settle();
   }
@@ -354,15 +354,15 @@ class engine_words : public ::testing::Test {
     if (spec.kind.empty()) spec.kind = "k";
   }
 
-  std::vector<job> list_all(list_request what) {
+  std::vector<job> list_all(list_request request) {
     std::vector<job> all;
     for (;;) {
-      auto page = e().list(what).get();
+      auto page = e().list(request).get();
       EXPECT_TRUE(page) << (page ? "" : page.error().message);
       if (!page) return all;
       for (job& j : page->jobs) all.push_back(std::move(j));
       if (!page->cursor) return all;
-      what.after = *page->cursor;
+      request.after = *page->cursor;
     }
   }
   void expect_counts_add_up() {
@@ -389,7 +389,7 @@ class engine_words : public ::testing::Test {
   disk drive;
   std::shared_ptr<memory_contents> contents = make_memory_contents();
   engine_options options;
-  std::unique_ptr<engine> it;
+  std::unique_ptr<engine> engine_;
 };
 
 template <class T>

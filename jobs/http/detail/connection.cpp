@@ -13,12 +13,12 @@ using boost_error = boost::system::error_code;
 namespace beast_http = boost::beast::http;
 
 constexpr std::string_view status_100 = "HTTP/1.1 100 Continue\r\n\r\n";
-// An answer that was once this large does not keep its memory.
+// A reply buffer larger than this is freed after use.
 constexpr std::size_t answer_bytes_kept = std::size_t{1} << 10;
 constexpr std::size_t input_bytes_kept = std::size_t{4} << 10;
-// While nothing is read, the end of a client whose calls wait is looked for this often.
-constexpr auto end_looked_for_every = std::chrono::milliseconds(1000);
-// A body that is not wanted and no longer than this is read, so that the connection goes on.
+// Poll interval for the end of a client whose calls wait while nothing is read.
+constexpr auto end_poll_interval = std::chrono::milliseconds(1000);
+// The body of a refused request is read up to this size, to keep the connection usable.
 constexpr std::size_t unwanted_bytes_max = std::size_t{64} << 10;
 
 void clear_keeping_little(std::string& s, std::size_t bytes_kept = answer_bytes_kept) {
@@ -36,7 +36,7 @@ connection::connection(loop& home, net::stream::socket_type socket,
     : loop_(home),
       client_(std::move(socket), std::move(tls)),
       memory_(*home.server().memory),
-      shaking_(client_.is_secure()),
+      in_handshake_(client_.is_secure()),
       slots_(2),
       since_(seam::now()) {}
 
@@ -44,9 +44,9 @@ void connection::begin() {
   boost_error ignored;
   client_.socket().non_blocking(true, ignored);
   client_.socket().set_option(tcp::no_delay(true), ignored);
-  memory_.open(client_.is_secure(), [&l = loop_, me = std::weak_ptr(self())](auto what) {
-    l.run_soon([me, what] {
-      if (const auto here = me.lock()) here->on_memory(what);
+  memory_.open(client_.is_secure(), [&l = loop_, me = std::weak_ptr(self())](auto notice) {
+    l.run_soon([me, notice] {
+      if (const auto here = me.lock()) here->on_memory(notice);
     });
   });
   loop_.touch(*this);
@@ -54,36 +54,36 @@ void connection::begin() {
 
 void connection::begin_refused() {
   begin();
-  // What is said before TLS has begun is not understood.
-  one_too_many_ = shaking_;
-  if (!shaking_) refuse_as_one_too_many();
+  // Before the handshake, the client could not read the reply.
+  one_too_many_ = in_handshake_;
+  if (!in_handshake_) refuse_as_one_too_many();
 }
 
 void connection::refuse_as_one_too_many() {
   number_ = open_slot();
   is_last_ = true;
   ticket(self(), number_)
-      .refuse({error_code::overloaded,
-               "there are " + std::to_string(loop_.server().options.connections_max) +
-                   " connections already, which is the limit; try again later"});
+      .refuse({error_code::overloaded, "the limit of " +
+                                           std::to_string(loop_.server().options.connections_max) +
+                                           " connections is reached; try again later"});
 }
 
-bool connection::shake() {
+bool connection::continue_handshake() {
   is_readable_ = false;
   switch (client_.handshake()) {
     case net::stream::step::done:
-      shaking_ = false;
-      is_readable_ = true;  // a request may have come with the last of it
+      in_handshake_ = false;
+      is_readable_ = true;  // a request may have arrived with the last handshake bytes
       since_ = seam::now();
       if (one_too_many_) refuse_as_one_too_many();
       return true;
     case net::stream::step::plain_text:
-      shaking_ = false;
+      in_handshake_ = false;
       client_.become_plain();
       number_ = open_slot();
       is_last_ = true;
       ticket(self(), number_)
-          .refuse({error_code::invalid, "this port speaks TLS: use https:// in place of http://"});
+          .refuse({error_code::invalid, "this port uses TLS: use https:// instead of http://"});
       return true;
     case net::stream::step::wants_read:
       wait_readable();
@@ -99,56 +99,57 @@ bool connection::shake() {
   return false;
 }
 
-// Until nothing moves any more: writing makes room for reading, reading may answer at once. Others
-// have their turn after so many reads.
+// Repeats until there is no progress: a write allows further reads, and a read may produce a reply.
+// Yields to other connections after reads_left reads.
 void connection::pump() {
   touched_ = false;
-  if (closed_ || (shaking_ && !shake())) return;
+  if (closed_ || (in_handshake_ && !continue_handshake())) return;
   int reads_left = 16;
   bool moved = true;
   while (moved && !closed_) {
     moved = flush();
-    if (closed_ || lingers_) break;
+    if (closed_ || is_lingering_) break;
     moved = end_held_request() || moved;
     moved = begin_next_load() || moved;
-    if (!wants_to_read()) break;
+    if (!may_read()) break;
     const std::size_t used = rest_.empty() ? 0 : consume_rest();
     moved = moved || used > 0;
-    if (used > 0 || !is_readable_ || !wants_to_read()) continue;
+    if (used > 0 || !is_readable_ || !may_read()) continue;
     if (reads_left-- == 0) break;
     on_readable();
     moved = true;
   }
-  let_parts_go_on();
-  if (!closed_ && has_finished() && !lingers_) begin_linger();
-  if (reads_no_more()) forget_what_is_read();
-  if ((lingers_ || listens_for_the_end()) && is_readable_ && !closed_) on_readable();
+  resume_parts();
+  if (!closed_ && has_finished() && !is_lingering_) begin_linger();
+  if (reads_no_more()) drop_unfinished_request();
+  if ((is_lingering_ || reads_for_the_end()) && is_readable_ && !closed_) on_readable();
   if (closed_) return;
   count_memory();
-  const bool reads = lingers_ || listens_for_the_end() || wants_to_read();
+  const bool reads = is_lingering_ || reads_for_the_end() || may_read();
   wait_for_memory();
   if (reads) {
-    is_readable_ ? read_on_soon() : wait_readable();
+    is_readable_ ? schedule_read() : wait_readable();
   }
   set_deadline();
 }
 
 // ---- reading
 
-bool connection::wants_to_read() const noexcept {
+bool connection::may_read() const noexcept {
   const http_server_options& o = loop_.server().options;
   if (closed_ || saw_end_ || is_held_ || keeps_much() || reads_no_more()) return false;
-  if (room_ == room::waits || (stream_ != nullptr && !stream_->is_hungry())) return false;
-  // The request that is being read has its slot already, from when its head was seen until it was
-  // answered, which may be before its body is over.
+  if (reservation_ == reservation::waits || (stream_ != nullptr && !stream_->is_ready_for_more()))
+    return false;
+  // The request that is being read has its slot from its head until its reply, which may precede
+  // the end of its body.
   const std::size_t others = slots_open() - (head_done_ && number_ >= first_ ? 1 : 0);
   return others < o.pipelined_max && unsent_bytes() <= o.unsent_bytes_max && has_memory();
 }
 
-// Of a request that is never read to its end nothing may be left that has a deadline.
-void connection::forget_what_is_read() {
-  if (is_held_) return;  // it was read whole
-  leave_room();
+// A request that is never read to its end must not leave a deadline behind.
+void connection::drop_unfinished_request() {
+  if (is_held_) return;  // it is complete
+  end_reservation();
   parser_.reset();
   head_done_ = false;
   routed_ = {};
@@ -167,9 +168,9 @@ void connection::wait_readable() {
   });
 }
 
-// After others had their turn. It does not wait for the socket: what there is to read may be inside
-// of TLS already.
-void connection::read_on_soon() {
+// Reads again after the other connections. Does not wait for the socket: OpenSSL may hold the
+// bytes.
+void connection::schedule_read() {
   if (std::exchange(reads_soon_, true)) return;
   loop_.run_soon([me = self()] {
     me->reads_soon_ = false;
@@ -191,7 +192,7 @@ void connection::on_readable() {
   loop_.counts().bytes_in.fetch_add(n, relaxed);
   memory_.moved(n);
   is_readable_ = n == loop::read_bytes || client_.has_more();  // a full buffer: there is more
-  if (lingers_ || reads_no_more()) return;
+  if (is_lingering_ || reads_no_more()) return;
   if (rest_.empty()) {
     const std::size_t used = consume({buffer, n});
     rest_.assign(buffer + used, n - used);
@@ -212,13 +213,13 @@ std::size_t connection::consume_rest() {
 
 void connection::end_of_input() {
   saw_end_ = true;
-  if (lingers_) return close();
-  // Whoever waits for a job will not be there to take it. What was pushed is answered all the same:
-  // the client may have closed only its own direction.
+  if (is_lingering_) return close();
+  // Ends waits for jobs: the client cannot take them. Pushes are still answered: the client may
+  // have closed only its own direction.
   gone_.request_stop();
   is_last_ = true;
   if (head_done_ && !refused_) {
-    // Half a request: nobody can say what it would have been. What came of it is not answered.
+    // The request is incomplete: it is not answered.
     if (stream_ != nullptr) return close();
     at(number_).is_ready = true;
     is_held_ = false;
@@ -228,13 +229,13 @@ void connection::end_of_input() {
 
 std::size_t connection::consume(std::string_view in) {
   std::size_t used = 0;
-  while (used < in.size() && wants_to_read()) {
+  while (used < in.size() && may_read()) {
     if (!parse_some(in, used)) break;
   }
   return closed_ || is_last_ ? in.size() : used;
 }
 
-// False: more bytes are needed, or no more are wanted.
+// Returns false if more bytes are needed, or no further request is read.
 bool connection::parse_some(std::string_view in, std::size_t& used) {
   if (!parser_) {
     parser_.emplace(static_cast<std::uint32_t>(loop_.server().options.head_bytes_max));
@@ -267,13 +268,13 @@ bool connection::parse_some(std::string_view in, std::size_t& used) {
     is_held_ ? parser_->keep_body() : end_request();
   } else if (head_done_) {
     note_progress();
-    ask_for_room();
+    reserve_for_body();
   }
   return true;
 }
 
-// A body has body_time again whenever it has come on as far as its rate demands, and no longer for
-// what it did before.
+// Restarts body_time whenever the body grew by body_bytes_per_second * body_time since the last
+// restart. Faster progress before that does not extend it.
 void connection::note_progress() {
   const http_server_options& o = loop_.server().options;
   const auto due = static_cast<std::uint64_t>(o.body_time.count()) * o.body_bytes_per_second / 1000;
@@ -282,7 +283,8 @@ void connection::note_progress() {
   since_ = seam::now();
 }
 
-// The head is there: where does it go, and is the rest of it wanted?
+// Called when the head is complete: finds the route, checks the request, and decides about its
+// body.
 void connection::begin_request() {
   const http_server_options& o = loop_.server().options;
   const request_head& head = parser_->head();
@@ -296,38 +298,38 @@ void connection::begin_request() {
   const auto invalid = [](std::string why) { return error{error_code::invalid, std::move(why)}; };
 
   if (!head.ambiguity.empty()) {
-    is_last_ = true;  // where the next request begins is not certain
+    is_last_ = true;  // the begin of the next request is ambiguous
     return refuse_early(invalid(std::string(head.ambiguity)), 400);
   }
   if (is_foreign_host(head.host_or_none(), o.hosts)) {
     return refuse_early(
-        invalid("the Host of this request is a name that is not this machine's own; "
-                "use localhost or an address, or let the server know the name (http.hosts)"),
+        invalid("the Host header has a name that this server does not know; use localhost or an "
+                "IP address, or add the name to http.hosts"),
         421);
   }
-  // A browser sends requests for any page, and bodies that are not called JSON without asking
-  // first.
+  // A browser sends requests of any web page, and sends bodies without a JSON content type even
+  // without a preflight.
   if (may_be_cross_origin(head, client_.is_secure() ? "https" : "http", o.hosts)) {
     return refuse_early(
-        invalid("a web page of another origin may have sent this request, which was sent to " +
+        invalid("a web page of another origin may have sent this request to " +
                 head.host.value_or("a server without a name") +
-                "; send a bearer token, or, behind a proxy that has the TLS, add the name in the "
-                "page's address to http.hosts"),
+                "; send a bearer token, or, behind a proxy with TLS, add the host name of the page "
+                "to http.hosts"),
         403);
   }
   routed_ = find_route(head.method, head.path());
-  at(number_).to = routed_.to;
+  at(number_).target = routed_.target;
   const std::string allow = routed_.allow.empty() ? "" : "Allow: " + routed_.allow + "\r\n";
-  if (routed_.to == nullptr && routed_.status != 204) {
+  if (routed_.target == nullptr && routed_.status != 204) {
     const error_code code = routed_.status == 404 ? error_code::not_found : error_code::invalid;
     return refuse_early({code, routed_.detail}, routed_.status, allow);
   }
-  if (routed_.to != nullptr && !is_authorized()) return;
+  if (routed_.target != nullptr && !is_authorized()) return;
   if (head.expects_other) {
-    return refuse_early(invalid("the only expectation that is met is 100-continue"), 417);
+    return refuse_early(invalid("the only supported Expect is 100-continue"), 417);
   }
   const auto length = parser_->content_length();
-  const body_rule rule = routed_.to != nullptr ? routed_.to->body : body_rule::none;
+  const body_rule rule = routed_.target != nullptr ? routed_.target->body : body_rule::none;
   const bool streams = rule == body_rule::stream && head.media == media::ndjson;
   std::uint64_t bytes_max = o.body_bytes_max;
   if (rule != body_rule::none) {
@@ -335,12 +337,12 @@ void connection::begin_request() {
       return refuse_early(invalid("this request needs a body, with a Content-Length or chunked"),
                           411);
     }
-    // No page of this server sends a form.
+    // No web page of this server sends a form.
     const bool is_form_of_a_page = head.media == media::form && head.origin;
     if ((!is_read_as_json(head.media) && !streams) || is_form_of_a_page) {
       return refuse_early(invalid("the Content-Type must be application/json" +
                                   std::string(rule == body_rule::stream
-                                                  ? ", or application/x-ndjson for a job on each "
+                                                  ? ", or application/x-ndjson with one job per "
                                                     "line"
                                                   : "")),
                           415);
@@ -365,10 +367,10 @@ void connection::begin_request() {
   }
 }
 
-// Who asks, and whether they may; in which queues is for the handler to know.
+// Checks the token and its role; the handler checks the queues.
 bool connection::is_authorized() {
-  who_ = identity();
-  const access needs = routed_.to->needs;
+  caller_ = identity();
+  const access needs = routed_.target->needs;
   if (needs == access::open) return true;
   const auto rules = loop_.server().tokens.load();
   if (!rules->has_value()) {
@@ -389,16 +391,16 @@ bool connection::is_authorized() {
     refuse_token(known.error());
     return false;
   }
-  who_ = *std::move(known);
+  caller_ = *std::move(known);
   note_for_audit();
-  if (const role needed = role_of(needs); !who_.may(needed)) {
-    refuse_early(who_.refusal(needed), 403);
+  if (const role needed = role_of(needs); !caller_.may(needed)) {
+    refuse_early(caller_.refusal(needed), 403);
     return false;
   }
   return true;
 }
 
-// Whoever tries tokens has one try for each connection, and waits for its answer.
+// Slows the guessing of tokens: one attempt per connection, with a delayed reply.
 void connection::refuse_token(const error& why) {
   loop_.server().note_intrusion(client_address());
   at(number_).held_until = seam::now() + loop_.server().options.wrong_token_delay;
@@ -407,11 +409,11 @@ void connection::refuse_token(const error& why) {
 }
 
 void connection::note_for_audit() {
-  if (!is_audited(*routed_.to) || !loop_.server().options.on_audit) return;
+  if (!is_audited(*routed_.target) || !loop_.server().options.on_audit) return;
   slot& s = at(number_);
-  s.who = who_.id();
+  s.who = caller_.id();
   s.from = client_address();
-  // Without the query: what is in there may be somebody's secret.
+  // Without the query, which may contain secrets.
   s.act =
       std::string(to_string(parser_->head().method)) + " " + std::string(parser_->head().path());
 }
@@ -423,15 +425,15 @@ std::string connection::client_address() {
 
 void connection::begin_stream() {
   call c{loop_.server(), loop_.jobs(), parser_->head(), {}, ticket(self(), number_)};
-  c.who = who_;
+  c.caller = caller_;
   const auto asked = read_push_parameters(c);
   if (!asked) return refuse_early(asked.error(), 0);
-  stream_ =
-      std::make_shared<ndjson_push>(loop_.server(), loop_.jobs(), std::move(c.to), *asked, who_);
+  stream_ = std::make_shared<ndjson_push>(loop_.server(), loop_.jobs(), std::move(c.reply), *asked,
+                                          caller_);
 }
 
-// An answer that needs no body. If the body is short it is read and forgotten, and the connection
-// goes on; otherwise, or if the client asked first whether to send it, this is the last answer.
+// Refuses a request before its body. A short body is read and discarded, and the connection stays
+// usable; otherwise, or if the client sent Expect: 100-continue, this is the last reply.
 void connection::refuse_early(const error& why, int status, std::string_view headers) {
   refused_ = true;
   const auto length = parser_->content_length();
@@ -449,21 +451,21 @@ void connection::end_request() {
     dispatch(parser_->body());
   }
   parser_.reset();
-  leave_room();
+  end_reservation();
   head_done_ = false;
   routed_ = {};
   since_ = seam::now();
 }
 
 void connection::dispatch(std::string_view body) {
-  ticket to(self(), number_);
-  if (routed_.to == nullptr) {  // OPTIONS
-    return to.answer({.status = 204, .headers = "Allow: " + routed_.allow + "\r\n"});
+  ticket reply(self(), number_);
+  if (routed_.target == nullptr) {  // OPTIONS
+    return reply.answer({.status = 204, .headers = "Allow: " + routed_.allow + "\r\n"});
   }
-  call c{loop_.server(), loop_.jobs(), parser_->head(),         body,
-         std::move(to),  routed_.id,   std::move(routed_.name), std::move(who_)};
-  begin_call(*routed_.to, c);
-  begin_long_answer(*routed_.to, parser_->head());
+  call c{loop_.server(),   loop_.jobs(), parser_->head(),         body,
+         std::move(reply), routed_.id,   std::move(routed_.name), std::move(caller_)};
+  begin_call(*routed_.target, c);
+  begin_long_answer(*routed_.target, parser_->head());
 }
 
 void connection::refuse_bad_bytes(const boost_error& ec, std::string_view in) {
@@ -516,7 +518,7 @@ std::uint64_t connection::open_slot() {
   s.is_loading = false;
   s.kept_bytes = 0;
   s.parts.reset();
-  s.to = nullptr;
+  s.target = nullptr;
   s.leases.clear();
   s.held_until = {};
   s.who.clear();
@@ -537,9 +539,9 @@ void connection::answer(std::uint64_t number, response&& r) {
                  "the memory for connections (client_memory) is used up; try again later"});
   }
   const bool drains = loop_.server().is_closing() &&
-                      (s.to == nullptr || s.to->while_closing != closing_rule::of_workers);
+                      (s.target == nullptr || s.target->while_closing != closing_rule::of_workers);
   if (drains || loop_.is_stopping()) ends_soon_ = true;
-  // Those that came behind it are answered too.
+  // Pipelined requests behind it are answered too.
   s.is_last = s.is_last || r.is_last || ((is_last_ || ends_soon_) && number + 1 == next_);
   const std::size_t before = s.bytes.size();
   append_response(
@@ -549,7 +551,7 @@ void connection::answer(std::uint64_t number, response&& r) {
   s.leases = std::move(r.leases);
   s.is_ready = true;
   end_long_answer(s);
-  loop_.counts().count(s.to, r.status);
+  loop_.counts().count(s.target, r.status);
   if (!s.act.empty()) {
     loop_.server().options.on_audit(
         {.who = s.who, .from = s.from, .act = s.act, .status = r.status});
@@ -559,19 +561,19 @@ void connection::answer(std::uint64_t number, response&& r) {
 
 void connection::resume() {
   if (closed_) return;
-  since_ = seam::now();  // the time that we took is not the client's
-  if (room_ == room::has) begin_use_of_room();
+  since_ = seam::now();  // the server's own delay does not count against the client
+  if (reservation_ == reservation::granted) begin_use_of_reservation();
   if (stream_ != nullptr && stream_->is_refused()) is_last_ = true;
   loop_.touch(*this);
 }
 
-// Hands the answers whose turn it is to the socket. True: something moved.
+// Moves the replies that are next in order to `out_` and writes them. Returns whether it moved any.
 bool connection::flush() {
   bool moved = false;
   while (slots_open() > 0) {
     slot& s = at(first_);
     if (!s.is_ready) {
-      // 100 Continue, parts, or nothing.
+      // Moves 100 Continue or parts.
       moved = moved || !s.bytes.empty();
       made_bytes_ -= s.bytes.size();
       out_.adopt(std::move(s.bytes));
@@ -582,7 +584,7 @@ bool connection::flush() {
     made_bytes_ -= s.bytes.size();
     out_.adopt(std::move(s.bytes));
     if (!s.leases.empty()) {
-      unsent_leases_.push_back({out_.end_place(), std::move(s.leases)});
+      unsent_leases_.push_back({out_.end_offset(), std::move(s.leases)});
       s.leases.clear();
     }
     clear_keeping_little(s.bytes);
@@ -614,13 +616,13 @@ void connection::write() {
 
 void connection::wait_writable() {
   std::erase_if(unsent_leases_,
-                [&](const unsent_leases& u) { return u.end <= out_.begin_place(); });
+                [&](const unsent_leases& u) { return u.end <= out_.begin_offset(); });
   waits_writable_ = true;
   client_.socket().async_wait(tcp::socket::wait_write, [me = self()](const boost_error& ec) {
     me->waits_writable_ = false;
     if (me->closed_ || ec == boost::asio::error::operation_aborted) return;
     if (me->client_.read_wants_write()) me->is_readable_ = true;
-    if (!me->shaking_) me->write();
+    if (!me->in_handshake_) me->write();
     me->loop_.touch(*me);
     me->loop_.run_touched();
   });
@@ -632,36 +634,36 @@ void connection::give_back(const std::vector<lease_ref>& leases) {
 
 // ---- the end
 
-// The end of the time for the next input of the client.
+// Returns the deadline for the next input of the client.
 time_point connection::input_deadline() const {
   const http_server_options& o = loop_.server().options;
   if (is_idle() && loop_.is_stopping()) return since_ + o.last_request_time;
   if (lacks_memory_ || is_held_) return time_point::max();
   if (!parser_) return is_idle() ? since_ + o.idle_time : time_point::max();
   if (!head_done_) return since_ + o.head_time;
-  if (room_ == room::waits || (stream_ != nullptr && !stream_->is_hungry())) {
+  if (reservation_ == reservation::waits || (stream_ != nullptr && !stream_->is_ready_for_more())) {
     return time_point::max();
   }
-  const time_point by = since_ + o.body_time;
-  return room_ == room::has ? std::min(by, must_have_come_on_by()) : by;
+  const time_point due = since_ + o.body_time;
+  return reservation_ == reservation::granted ? std::min(due, progress_deadline()) : due;
 }
 
 void connection::set_deadline() {
   const http_server_options& o = loop_.server().options;
   time_point when = time_point::max();
-  if (lingers_) {
-    when = lingers_until_;
-  } else if (shaking_) {
+  if (is_lingering_) {
+    when = linger_deadline_;
+  } else if (in_handshake_) {
     when = since_ + (loop_.is_stopping() ? o.last_request_time : o.head_time);
   } else {
     if (slots_open() > 0 && at(first_).held_until != time_point()) {
       when = std::min(when, at(first_).held_until);
     }
     if (unsent()) when = std::min(when, written_ + o.body_time);
-    if (loop_.server().memory->is_over()) {
-      when = std::min(when, seam::now() + net::client_memory::look_every);
+    if (loop_.server().memory->is_exceeded()) {
+      when = std::min(when, seam::now() + net::client_memory::enforce_every);
     }
-    if (must_watch_for_the_end()) when = std::min(when, seam::now() + end_looked_for_every);
+    if (must_poll_for_the_end()) when = std::min(when, seam::now() + end_poll_interval);
     when = std::min(when, input_deadline());
   }
   deadline_ = when;
@@ -669,13 +671,13 @@ void connection::set_deadline() {
 }
 
 void connection::on_deadline() {
-  loop_.server().memory->look(seam::now());
-  // Only the waits end: requests that were sent before the end are still read and answered.
-  if (must_watch_for_the_end() && client_.has_ended()) gone_.request_stop();
-  set_deadline();  // others may have ceased to want what this one has
+  loop_.server().memory->enforce(seam::now());
+  // Ends only the waits: requests that were sent before the end are still read and answered.
+  if (must_poll_for_the_end() && client_.has_ended()) gone_.request_stop();
+  set_deadline();  // may have moved: other connections may no longer wait for memory
   if (deadline_ > seam::now()) return;
   const bool too_slow_to_read = unsent();
-  if (shaking_) {
+  if (in_handshake_) {
     loop_.counts().timeouts.fetch_add(1, relaxed);
     return close();
   }
@@ -688,7 +690,7 @@ void connection::on_deadline() {
     if (closed_) return;
     return is_idle() ? close() : loop_.touch(*this);
   }
-  if (lingers_ || (!too_slow_to_read && !parser_)) return close();
+  if (is_lingering_ || (!too_slow_to_read && !parser_)) return close();
   loop_.counts().timeouts.fetch_add(1, relaxed);
   if (too_slow_to_read) return close();
   if (!head_done_) {
@@ -704,28 +706,27 @@ void connection::on_deadline() {
 }
 
 std::string connection::too_slow() const {
-  if (!head_done_) return "the head of the request took too long to arrive";
+  if (!head_done_) return "the head of the request arrived too slowly";
   const http_server_options& o = loop_.server().options;
-  if (since_ + o.body_time <= seam::now()) return "the body took too long to arrive";
-  return "the body took too long to arrive: others wait for the memory that it has, and it brings "
-         "less than " +
-         std::to_string(o.wanted_bytes_per_second) + " bytes in a second";
+  if (since_ + o.body_time <= seam::now()) return "the body arrived too slowly";
+  return "the body arrived too slowly: other requests wait for its memory, so it must arrive at " +
+         std::to_string(o.wanted_bytes_per_second) + " bytes per second or more";
 }
 
-// The last answer is with the socket. Closing while the client still sends would make the system
-// throw that answer away, so its bytes are read for a moment, to its end.
+// Called when the last reply was written. Closing a socket with unread input sends a reset, which
+// may drop that reply, so input is read and discarded for up to linger_time.
 void connection::begin_linger() {
   if (saw_end_) return close();
   boost_error ec;
   client_.shutdown_send(ec);
   if (ec) return close();
-  lingers_ = true;
+  is_lingering_ = true;
   clear_keeping_little(rest_, input_bytes_kept);
-  lingers_until_ = seam::now() + loop_.server().options.linger_time;
+  linger_deadline_ = seam::now() + loop_.server().options.linger_time;
 }
 
-// A client may be sending a request now, on an idle or a new connection. So such a connection waits
-// for it, and ends after the answer, which has `Connection: close`.
+// The client of an idle or new connection may be sending a request now. Such a connection waits for
+// it, and ends after its reply, which has `Connection: close`.
 void connection::finish_up() {
   if (closed_) return;
   gone_.request_stop();
@@ -747,7 +748,7 @@ void connection::close() {
     at(i).parts.reset();
   }
   unsent_leases_.clear();
-  leave_room();
+  end_reservation();
   memory_.close();
   std::exchange(loads_, {}).clear();
   if (stream_ != nullptr) std::exchange(stream_, nullptr)->abandon();

@@ -1,5 +1,4 @@
-// Answers that come in parts: written as they come, never further ahead of the client than any
-// other answer may be.
+// Replies in parts: each part is sent when it is put; unsent parts are bounded like other replies.
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -24,7 +23,7 @@ void connection::begin_parts(std::uint64_t number, response&& head,
   made_bytes_ += s.bytes.size() - before;
   s.parts = std::move(source);
   end_long_answer(s);
-  loop_.counts().count(s.to, head.status);
+  loop_.counts().count(s.target, head.status);
   loop_.touch(*this);
 }
 
@@ -64,14 +63,14 @@ void connection::end_parts(std::uint64_t number) {
   loop_.touch(*this);
 }
 
-// Only the first can have been written: those behind it have room when it is their turn.
-void connection::let_parts_go_on() {
+// Resumes the source of the first slot only: the others are not sent before it.
+void connection::resume_parts() {
   if (closed_ || slots_open() == 0) return;
   slot& s = at(first_);
   if (!s.is_full || is_short_of_memory(s)) return;
   s.is_full = false;
   const std::shared_ptr<part_source> source = s.parts;
-  if (source != nullptr) source->go_on();
+  if (source != nullptr) source->put_more();
 }
 
 }  // namespace sluice::jobs::http

@@ -15,7 +15,7 @@ struct grant::entry : list_hook {
   };
 
   entry(server_state& s, const identity& w, role r, std::vector<std::string> q)
-      : server(s), who(w), what(r), queues(std::move(q)) {
+      : server(s), caller(w), needed(r), queues(std::move(q)) {
     const std::lock_guard hold(server.grants.mutex_);
     server.grants.all_.push_back(*this);
   }
@@ -28,39 +28,40 @@ struct grant::entry : list_hook {
 
   // Constant after construction.
   server_state& server;
-  const identity who;
-  const role what;
+  const identity caller;
+  const role needed;
   const std::vector<std::string> queues;
   std::stop_source stop;
 
-  // Set by the thread of the request alone.
+  // Used by the thread of the request only.
   std::optional<std::stop_callback<request_stop>> on_gone;
 };
 
-grant::grant(server_state& server, const identity& who, role what, std::vector<std::string> queues)
+grant::grant(server_state& server, const identity& caller, role needed,
+             std::vector<std::string> queues)
     : server_(&server) {
   if (!server.asks_for_tokens()) return;
-  entry_ = std::make_shared<entry>(server, who, what, std::move(queues));
-  // A change of the tokens between the request's head and this has ended no wait.
+  entry_ = std::make_shared<entry>(server, caller, needed, std::move(queues));
+  // A change of the tokens before the entry was registered did not find it.
   if (refusal()) entry_->stop.request_stop();
 }
 
-wait_limits grant::limits(const ticket& to, milliseconds wait) const {
-  if (entry_ == nullptr) return {deadline::after(wait), to.who().gone()};
-  if (const auto end = entry_->who.expires_at()) {
+wait_limits grant::limits(const ticket& reply, milliseconds wait) const {
+  if (entry_ == nullptr) return {deadline::after(wait), reply.client().gone()};
+  if (const auto end = entry_->caller.expires_at()) {
     constexpr milliseconds past_the_end{1};
     const milliseconds left = *end - server_->time.now() + past_the_end;
     wait = std::clamp(left, milliseconds(0), wait);
   }
   if (!entry_->on_gone) {
-    entry_->on_gone.emplace(to.who().gone(), entry::request_stop{entry_->stop});
+    entry_->on_gone.emplace(reply.client().gone(), entry::request_stop{entry_->stop});
   }
   return {deadline::after(wait), entry_->stop.get_token()};
 }
 
 std::optional<error> grant::refusal() const {
   if (entry_ == nullptr) return server_->refusal_of(identity(), role::read);
-  return server_->refusal_of(entry_->who, entry_->what, entry_->queues);
+  return server_->refusal_of(entry_->caller, entry_->needed, entry_->queues);
 }
 
 void open_grants::end_refused(const server_state& server) {
@@ -68,10 +69,10 @@ void open_grants::end_refused(const server_state& server) {
   {
     const std::lock_guard hold(mutex_);
     all_.for_each([&](const grant::entry& e) {
-      if (server.refusal_of(e.who, e.what, e.queues)) refused.push_back(e.stop);
+      if (server.refusal_of(e.caller, e.needed, e.queues)) refused.push_back(e.stop);
     });
   }
-  // Not under the lock: a wait that ends may end its grant.
+  // Outside the lock: ending a wait may destroy its grant, which locks.
   for (std::stop_source& each : refused) each.request_stop();
 }
 
@@ -80,9 +81,9 @@ std::size_t open_grants::count() const {
   return all_.size();
 }
 
-std::vector<std::string> queues_of(const identity& who, std::span<const job_spec> specs) {
+std::vector<std::string> queues_of(const identity& caller, std::span<const job_spec> specs) {
   std::vector<std::string> queues;
-  if (who.is_local()) return queues;
+  if (caller.is_local()) return queues;
   for (const job_spec& spec : specs) {
     if (queues.empty() || queues.back() != spec.queue) queues.push_back(spec.queue);
   }

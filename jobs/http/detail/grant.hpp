@@ -2,7 +2,7 @@
 
 // Checks again, before a request takes effect, that its token still allows it.
 //
-// A token is checked when the head of a request has come. The effect can be much later: a lease
+// A token is checked when the head of a request is complete. The effect can be much later: a lease
 // waits for a job, a push for capacity, a stream for events. Such a call has a grant. Its `limits`
 // end the wait when the token no longer allows the call: it was revoked or removed, it has expired,
 // or it lost the role or one of the queues. The handler checks `refusal` when the wait has ended:
@@ -14,10 +14,10 @@
 // server_state. Cost: without tokens, one load of an atomic for each check; with them, two
 // allocations and two short critical sections for each grant.
 //
-//     const grant may(c.server, c.who, role::work, queues);
-//     when_done(c.to, jobs.lease(what, may.limits(c.to, wait)),
-//               [may](const ticket& to, const leased& jobs) {
-//                 if (const auto why = may.refusal()) return give_back_and_refuse(to, jobs, *why);
+//     const grant may(c.server, c.caller, role::work, queues);
+//     when_done(c.reply, jobs.lease(request, may.limits(c.reply, wait)),
+//               [may](const ticket& reply, const leased& jobs) {
+//                 if (const auto why = may.refusal()) return release_and_refuse(reply, jobs, *why);
 
 #include <memory>
 #include <optional>
@@ -39,11 +39,12 @@ class server_state;
 class grant {
  public:
   // `queues`: the queues of the call. Empty: all queues that the token covers.
-  grant(server_state& server, const identity& who, role what, std::vector<std::string> queues = {});
+  grant(server_state& server, const identity& caller, role needed,
+        std::vector<std::string> queues = {});
 
-  // Also ends the wait when the client of `to` has gone.
-  wait_limits limits(const ticket& to, milliseconds wait) const;
-  // None: the call is allowed. Otherwise `unauthenticated`.
+  // The wait also ends when the client of `reply` has gone.
+  wait_limits limits(const ticket& reply, milliseconds wait) const;
+  // Returns none if the call is still allowed, else `unauthenticated`.
   std::optional<error> refusal() const;
 
  private:
@@ -51,7 +52,7 @@ class grant {
   struct entry;
 
   server_state* server_;
-  std::shared_ptr<entry> entry_;  // null: no tokens were asked for when the request came
+  std::shared_ptr<entry> entry_;  // null: no tokens were required when the request arrived
 };
 
 // The grants of a server whose tokens may change.
@@ -68,7 +69,7 @@ class open_grants {
   intrusive_list<grant::entry> all_;  // protected by mutex_
 };
 
-// Each queue once. Empty if `who` needed no token.
-std::vector<std::string> queues_of(const identity& who, std::span<const job_spec> specs);
+// Returns the queues of the jobs, each once. Empty if `caller` needed no token.
+std::vector<std::string> queues_of(const identity& caller, std::span<const job_spec> specs);
 
 }  // namespace sluice::jobs::http

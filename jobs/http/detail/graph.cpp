@@ -24,16 +24,16 @@ constexpr std::array<look, 8> looks = {{
     {job_state::cancelled, "#fafafa", "#9e9e9e"},
 }};
 
-// What a job waits for, once the names of steps are ids. Zero: a step that is not here.
+// A dependency, with the names of steps resolved to ids.
 struct edge {
   job_id from;
-  job_id to;
+  job_id dependent;
   after_when when;
 };
 
 struct drawn {
   std::vector<edge> edges;
-  std::set<job_id> elsewhere;  // waited for, and not among the jobs
+  std::set<job_id> external;  // dependencies that are not among the jobs
 };
 
 drawn follow(const std::vector<job>& jobs) {
@@ -52,14 +52,15 @@ drawn follow(const std::vector<job>& jobs) {
         if (step == steps.end()) continue;
         from = step->second;
       }
-      if (!here.contains(from)) found.elsewhere.insert(from);
+      if (!here.contains(from)) found.external.insert(from);
       found.edges.push_back({from, j.id, d.when});
     }
   }
   return found;
 }
 
-// Text of producers, in a label of either language: quotes, brackets and line ends would end it.
+// Escapes text of producers for a label of either language: quotes, brackets and line ends would
+// end the label.
 std::string plain(std::string_view text, graph_format format) {
   std::string out;
   for (const char c : text.substr(0, 80)) {
@@ -100,8 +101,8 @@ void draw_mermaid(std::string& out, const std::vector<job>& jobs, const drawn& a
     out += "  j" + std::to_string(j.id) + "[\"" + label_of(j, graph_format::mermaid) +
            "\"]:::" + std::string(to_string(j.state)) + "\n";
   }
-  for (const job_id id : all.elsewhere) {
-    out += "  j" + std::to_string(id) + "([\"" + std::to_string(id) + "\"]):::elsewhere\n";
+  for (const job_id id : all.external) {
+    out += "  j" + std::to_string(id) + "([\"" + std::to_string(id) + "\"]):::external\n";
   }
   for (const edge& e : all.edges) {
     out += "  j" + std::to_string(e.from);
@@ -111,13 +112,13 @@ void draw_mermaid(std::string& out, const std::vector<job>& jobs, const drawn& a
       out +=
           " -. " + std::string(e.when == after_when::end ? "at its end" : "on failure") + " .-> ";
     }
-    out += "j" + std::to_string(e.to) + "\n";
+    out += "j" + std::to_string(e.dependent) + "\n";
   }
   for (const look& l : looks) {
     out += "  classDef " + std::string(to_string(l.state)) + " fill:" + std::string(l.fill) +
            ",stroke:" + std::string(l.stroke) + ",color:#212121\n";
   }
-  out += "  classDef elsewhere fill:#ffffff,stroke:#bdbdbd,color:#757575,stroke-dasharray:4\n";
+  out += "  classDef external fill:#ffffff,stroke:#bdbdbd,color:#757575,stroke-dasharray:4\n";
 }
 
 void draw_dot(std::string& out, const std::vector<job>& jobs, const drawn& all,
@@ -130,12 +131,12 @@ void draw_dot(std::string& out, const std::vector<job>& jobs, const drawn& all,
            "\", fillcolor=\"" + std::string(l.fill) + "\", color=\"" + std::string(l.stroke) +
            "\"];\n";
   }
-  for (const job_id id : all.elsewhere) {
+  for (const job_id id : all.external) {
     out += "  j" + std::to_string(id) + " [label=\"" + std::to_string(id) +
            "\", style=dashed, color=\"#bdbdbd\"];\n";
   }
   for (const edge& e : all.edges) {
-    out += "  j" + std::to_string(e.from) + " -> j" + std::to_string(e.to);
+    out += "  j" + std::to_string(e.from) + " -> j" + std::to_string(e.dependent);
     if (e.when != after_when::success) {
       out += std::string(" [style=dashed, label=\"") +
              (e.when == after_when::end ? "at its end" : "on failure") + "\"]";

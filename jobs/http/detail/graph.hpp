@@ -1,6 +1,6 @@
 #pragma once
 
-// A picture of a batch's jobs and what they wait for, in a language that tools draw.
+// Draws the dependency graph of a batch as Mermaid or Graphviz text.
 
 #include <cstdint>
 #include <optional>
@@ -18,8 +18,8 @@ std::string_view type_of(graph_format format) noexcept;  // the media type
 
 enum class graph_part : std::uint8_t { all, first };  // first: there are more jobs than these
 
-// Jobs that are waited for and not in `jobs` are drawn too: a batch, or a job of another batch, or
-// one that has ended and is not kept.
+// Dependencies that are not in `jobs` are drawn as external nodes: a batch, a job of another batch,
+// or a job that has ended and is no longer stored.
 void draw_graph(std::string& out, graph_format format, const batch_info& batch,
                 const std::vector<job>& jobs, graph_part part);
 

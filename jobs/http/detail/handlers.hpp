@@ -1,7 +1,7 @@
 #pragma once
 
-// What each route does: reads what was sent, calls the engine, writes what it says. No decision of
-// its own.
+// The handler of each route: parses the request, calls the engine, formats the result. Handlers
+// make no decisions about jobs.
 
 #include <cstddef>
 #include <functional>
@@ -16,7 +16,7 @@
 
 namespace sluice::jobs::http {
 
-// Producers, and whoever looks.
+// Producers and readers.
 void push_jobs(call& c);
 void get_job(call& c);
 void list_jobs(call& c);
@@ -61,7 +61,7 @@ void list_faktory_workers(call& c);
 void quiet_faktory_worker(call& c);
 void terminate_faktory_worker(call& c);
 
-// What happens.
+// Events.
 void get_events(call& c);
 
 // Queues.
@@ -80,54 +80,55 @@ void get_health(call& c);
 void get_readiness(call& c);
 void get_root(call& c);
 
-// How long a request may wait: the query's `wait`, else the Prefer header's, else `otherwise`; at
-// most as long as the server allows. `given` is the text of the parameter.
+// Returns how long a request may wait: the query's `wait`, else the Prefer header's, else
+// `otherwise`; at most wait_max. `given` is the text of the parameter.
 result<milliseconds> wait_of(const call& c, const std::optional<std::string>& given,
                              milliseconds otherwise);
 
-// What a push of jobs as NDJSON has in its query.
+// The query parameters of a push.
 struct push_parameters {
   milliseconds wait{0};
-  std::optional<bulk> mode{};  // none: not said
+  std::optional<bulk> mode{};  // none: not in the query
 };
 result<push_parameters> read_push_parameters(const call& c);
 
-// Answers that several calls have.
+// Replies that several handlers share.
 template <class T>
-void answer_with(const ticket& to, const result<T>& r) {
-  if (!r) return to.refuse(r.error());
-  std::string& body = to.who().scratch();
+void answer_with(const ticket& reply, const result<T>& r) {
+  if (!r) return reply.refuse(r.error());
+  std::string& body = reply.client().scratch();
   json::write(body, *r);
-  to.answer_json(200, body);
+  reply.answer_json(200, body);
 }
-inline void answer_done(const ticket& to, const void_result& r) {
-  if (!r) return to.refuse(r.error());
-  to.answer(204);
+inline void answer_done(const ticket& reply, const void_result& r) {
+  if (!r) return reply.refuse(r.error());
+  reply.answer(204);
 }
-void answer_pushes(const ticket& to, const std::vector<result<push_receipt>>& results, bulk mode);
+void answer_pushes(const ticket& reply, const std::vector<result<push_receipt>>& results,
+                   bulk mode);
 
-// What came of many pushes, each for itself; gathered as it becomes known.
+// Collects the results of many independent pushes, and formats the reply.
 class push_results {
  public:
   void note(const result<push_receipt>& r);
   std::size_t accepted() const noexcept { return accepted_; }
   std::size_t memory() const noexcept { return json_.capacity(); }
-  // 200; or 503 with the same results if all of it may be tried again, and nothing else.
-  void answer(const ticket& to) const;
+  // Answers 200; or 503 with the same results if every push failed and may be retried.
+  void answer(const ticket& reply) const;
 
  private:
   std::string json_;  // of the results, without the brackets
   std::size_t noted_ = 0;
   std::size_t accepted_ = 0;
-  std::size_t to_try_again_ = 0;
-  std::optional<error> in_the_way_;  // of those, what lasts longest
+  std::size_t retryable_ = 0;
+  std::optional<error> worst_error_;  // the retryable error with the longest Retry-After
 };
 
-// What is wrong with a parameter of the query.
+// Returns an error that names a parameter of the query and the reason.
 error bad_parameter(std::string_view name, std::string_view why);
 result<std::uint64_t> number_of(std::string_view name, std::string_view text, std::uint64_t least,
                                 std::uint64_t most);
-// The same, of one that may be left out.
+// Like number_of, for an optional parameter.
 result<std::uint64_t> number_or(std::string_view name, const std::optional<std::string>& text,
                                 std::uint64_t otherwise, std::uint64_t least, std::uint64_t most);
 inline constexpr std::uint64_t id_max = std::uint64_t{1} << 53U;
@@ -139,54 +140,55 @@ struct page_parameters {
 };
 result<page_parameters> read_page_parameters(std::string_view query, std::size_t otherwise);
 
-// False, and answered: who asks may not do this in that queue.
-bool may_use(const call& c, role what, std::string_view queue);
-// The same for what clients do in queues, which they do in none of the server's own.
-bool may_use_as_client(const call& c, role what, std::string_view queue);
-std::optional<error> refusal_of_own(std::string_view queue);  // none: it is not the server's own
-// False, and answered: what is asked for is of every queue, and who asks may see some of them only.
-bool sees_every_queue(const call& c, std::string_view what);
-error no_such_job(job_id id);  // as the engine says it
-// Calls `then(ticket)` if who asks may do this with the job of the call, which is looked up only
-// for those who may see some queues and no others. To them, a job of another queue is not there.
+// Checks the token's role for a queue. Returns false if the request was refused.
+bool may_use(const call& c, role needed, std::string_view queue);
+// Like may_use; also refuses the server's own queues.
+bool may_use_as_client(const call& c, role needed, std::string_view queue);
+std::optional<error> refusal_of_own(std::string_view queue);  // none: not a server's own queue
+// For a request that covers all queues. Returns false if it was refused because the token covers
+// some queues only.
+bool sees_every_queue(const call& c, std::string_view subject);
+error no_such_job(job_id id);  // the engine's error
+// Calls `then(ticket)` if the token has the role for the job of the call. The job is looked up only
+// if the token is limited to some queues; a job of another queue is then reported as not found.
 template <class Then>
-void with_job(call& c, role what, Then then) {
-  if (!c.who.is_scoped()) return then(std::move(c.to));
+void with_job(call& c, role needed, Then then) {
+  if (!c.caller.is_scoped()) return then(std::move(c.reply));
   when_loaded(
-      c.to, [&jobs = c.jobs, id = c.id] { return jobs.get(id); },
-      [&server = c.server, what, who = c.who, then = std::move(then)](const ticket& to,
-                                                                      const result<job>& it) {
-        if (!it) return to.refuse(it.error());
-        if (!who.may(what, it->spec.queue)) return to.refuse(no_such_job(it->id));
-        if (const auto why = server.refusal_of(who, what, {&it->spec.queue, 1})) {
-          return to.refuse(*why);
+      c.reply, [&jobs = c.jobs, id = c.id] { return jobs.get(id); },
+      [&server = c.server, needed, caller = c.caller, then = std::move(then)](
+          const ticket& reply, const result<job>& found) {
+        if (!found) return reply.refuse(found.error());
+        if (!caller.may(needed, found->spec.queue)) return reply.refuse(no_such_job(found->id));
+        if (const auto why = server.refusal_of(caller, needed, {&found->spec.queue, 1})) {
+          return reply.refuse(*why);
         }
-        then(to);
+        then(reply);
       });
 }
 
-// For those who may see some queues only: calls `then` if they may do this with all jobs of the
-// batch. To them a batch with a job of another queue, or without any, is not there; one that is
-// longer than a page is too long to look through.
-void check_batch(call& c, role what, std::function<void(const ticket&)> then);
-// The jobs and batches that a job names: the batch that it is to be in, and what it waits for.
+// For tokens that are limited to some queues: calls `then` if the token has the role for all jobs
+// of the batch. A batch without jobs, or with a job of another queue, is reported as not found; a
+// batch longer than a page is refused as too long to check.
+void check_batch(call& c, role needed, std::function<void(const ticket&)> then);
+// Appends the ids that a job names: its batch and its dependencies.
 void add_named(std::vector<job_id>& ids, const job_spec& spec);
-// For tokens that cover some queues only: calls `then` if the token may push to the queues of all
-// of these. Of other queues, jobs and batches do not exist for it. The parsed request, of which
-// `jobs` are parts, counts as the connection's memory until then.
+// For tokens that are limited to some queues: calls `then` if the token may push to the queues of
+// all these jobs and batches; others are reported as not found. The parsed request, with `jobs`
+// jobs, counts as the connection's memory until then.
 void check_named(call& c, std::vector<job_id> ids, std::size_t jobs,
                  std::function<void(const ticket&)> then);
 
-// For a route that takes no parameters: false, and answered, when there are some.
+// For a route without parameters. Returns false if the request has some and was refused.
 bool has_no_query(const call& c);
 
-// Reads the body of a route without parameters; answers, and gives none, when it is wrong.
+// Reads the body of a route without parameters. Returns none if it is invalid and was refused.
 template <class T>
 std::optional<T> body_of(const call& c, json::read_context context = {}) {
   if (!has_no_query(c)) return std::nullopt;
   auto read = json::read<T>(c.body, context);
   if (read) return *std::move(read);
-  c.to.refuse(read.error());
+  c.reply.refuse(read.error());
   return std::nullopt;
 }
 

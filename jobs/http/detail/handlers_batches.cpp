@@ -19,11 +19,11 @@ bool may_push(const call& c, const batch_spec& spec) {
   return true;
 }
 
-// Calls `then(ticket)` if who asks may do this with the batch of the call.
+// Calls `then(ticket)` if the token has the role for the batch of the call.
 template <class Then>
-void with_batch(call& c, role what, Then then) {
-  if (!c.who.is_scoped()) return then(std::move(c.to));
-  check_batch(c, what, std::move(then));
+void with_batch(call& c, role needed, Then then) {
+  if (!c.caller.is_scoped()) return then(std::move(c.reply));
+  check_batch(c, needed, std::move(then));
 }
 
 std::vector<job_id> named_by(const batch_spec& spec) {
@@ -35,9 +35,9 @@ std::vector<job_id> named_by(const batch_spec& spec) {
   return ids;
 }
 
-std::vector<std::string> queues_of_all(const identity& who, const batch_spec& spec) {
-  std::vector<std::string> queues = queues_of(who, spec.jobs);
-  if (who.is_local()) return queues;
+std::vector<std::string> queues_of_all(const identity& caller, const batch_spec& spec) {
+  std::vector<std::string> queues = queues_of(caller, spec.jobs);
+  if (caller.is_local()) return queues;
   for (const auto* callback : {&spec.on_success, &spec.on_end, &spec.on_failure}) {
     if (*callback) queues.push_back((*callback)->queue);
   }
@@ -46,60 +46,61 @@ std::vector<std::string> queues_of_all(const identity& who, const batch_spec& sp
 
 void push(call& c, batch_spec spec, milliseconds wait) {
   if (!may_push(c, spec)) return;
-  const grant may(c.server, c.who, role::push, queues_of_all(c.who, spec));
-  std::vector<job_id> named = c.who.is_scoped() ? named_by(spec) : std::vector<job_id>();
+  const grant may(c.server, c.caller, role::push, queues_of_all(c.caller, spec));
+  std::vector<job_id> named = c.caller.is_scoped() ? named_by(spec) : std::vector<job_id>();
   const std::size_t count = spec.jobs.size();
-  auto go_on = [&jobs = c.jobs, may, spec = std::move(spec), wait](const ticket& asked) mutable {
+  auto push_checked = [&jobs = c.jobs, may, spec = std::move(spec),
+                       wait](const ticket& asked) mutable {
     when_done(asked, jobs.push_batch(std::move(spec), may.limits(asked, wait)),
-              [may](const ticket& to, const result<batch_receipt>& pushed) {
-                if (!pushed) return to.refuse(may.refusal().value_or(pushed.error()));
-                std::string& body = to.who().scratch();
+              [may](const ticket& reply, const result<batch_receipt>& pushed) {
+                if (!pushed) return reply.refuse(may.refusal().value_or(pushed.error()));
+                std::string& body = reply.client().scratch();
                 json::write(body, *pushed);
-                to.answer_json(201, body,
-                               "Location: /v1/batches/" + std::to_string(pushed->id) + "\r\n");
+                reply.answer_json(201, body,
+                                  "Location: /v1/batches/" + std::to_string(pushed->id) + "\r\n");
               });
   };
-  if (named.empty()) return go_on(c.to);
-  check_named(c, std::move(named), count, std::move(go_on));
+  if (named.empty()) return push_checked(c.reply);
+  check_named(c, std::move(named), count, std::move(push_checked));
 }
 
-// The batch and how long its push may wait; answers, and gives none, when something is wrong.
+// Reads the batch and how long its push may wait. Returns none if the request was refused.
 std::optional<std::pair<batch_spec, milliseconds>> read_push(const call& c) {
   static constexpr std::array<std::string_view, 1> names = {"wait"};
   const auto values = read_query(c.head.query(), names);
   if (!values) {
-    c.to.refuse(values.error());
+    c.reply.refuse(values.error());
     return std::nullopt;
   }
   const auto wait = wait_of(c, (*values)[0], c.server.options.push_wait);
   if (!wait) {
-    c.to.refuse(wait.error());
+    c.reply.refuse(wait.error());
     return std::nullopt;
   }
   auto spec = json::read<batch_spec>(c.body, {.now = c.server.time.after(milliseconds(0))});
   if (!spec) {
-    c.to.refuse(spec.error());
+    c.reply.refuse(spec.error());
     return std::nullopt;
   }
   return std::pair(*std::move(spec), *wait);
 }
 
-// What was done to all of a batch, as a receipt that says to how many.
+// Answers with a receipt that has the number of affected jobs.
 template <class Receipt>
-void answer_count(const ticket& to, const result<std::uint64_t>& many) {
-  if (!many) return to.refuse(many.error());
-  answer_with(to, result<Receipt>(Receipt{*many}));
+void answer_count(const ticket& reply, const result<std::uint64_t>& many) {
+  if (!many) return reply.refuse(many.error());
+  answer_with(reply, result<Receipt>(Receipt{*many}));
 }
 
-// Drops what a graph does not show: a thousand whole jobs can be gigabytes.
-job without_payloads(job it) {
-  it.spec.args = {};
-  it.spec.metadata = {};
-  it.errors = {};
-  it.history = {};
-  it.result.reset();
-  it.progress.reset();
-  return it;
+// Drops the fields that a graph does not show: a thousand whole jobs can be gigabytes.
+job without_payloads(job j) {
+  j.spec.args = {};
+  j.spec.metadata = {};
+  j.errors = {};
+  j.history = {};
+  j.result.reset();
+  j.progress.reset();
+  return j;
 }
 
 // Reads the jobs of a batch, page by page, and draws them.
@@ -109,24 +110,24 @@ struct drawing {
   graph_format format;
   std::vector<job> found{};
 
-  static void go_on(const ticket& to, std::shared_ptr<drawing> it, job_id after) {
-    engine& jobs = it->jobs;
-    list_request what{
-        .batch = it->batch.id, .after = after, .limit = graph_jobs_max - it->found.size()};
-    when_done(to, jobs.list(std::move(what)),
-              [it = std::move(it)](const ticket& back, result<job_page> page) mutable {
+  static void read_page(const ticket& reply, std::shared_ptr<drawing> state, job_id after) {
+    engine& jobs = state->jobs;
+    list_request request{
+        .batch = state->batch.id, .after = after, .limit = graph_jobs_max - state->found.size()};
+    when_done(reply, jobs.list(std::move(request)),
+              [state = std::move(state)](const ticket& back, result<job_page> page) mutable {
                 if (!page) return back.refuse(page.error());
-                for (job& j : page->jobs) it->found.push_back(without_payloads(std::move(j)));
-                const bool is_over = !page->cursor || it->found.size() >= graph_jobs_max;
-                if (!is_over) return go_on(back, std::move(it), *page->cursor);
-                it->draw(back, page->cursor.has_value());
+                for (job& j : page->jobs) state->found.push_back(without_payloads(std::move(j)));
+                const bool is_complete = !page->cursor || state->found.size() >= graph_jobs_max;
+                if (!is_complete) return read_page(back, std::move(state), *page->cursor);
+                state->draw(back, page->cursor.has_value());
               });
   }
 
-  void draw(const ticket& to, bool is_cut) const {
-    std::string& body = to.who().scratch();
+  void draw(const ticket& reply, bool is_cut) const {
+    std::string& body = reply.client().scratch();
     draw_graph(body, format, batch, found, is_cut ? graph_part::first : graph_part::all);
-    to.answer({.status = 200, .type = type_of(format), .body = body});
+    reply.answer({.status = 200, .type = type_of(format), .body = body});
   }
 };
 
@@ -141,58 +142,59 @@ void push_workflow(call& c) {
   auto asked = read_push(c);
   if (!asked) return;
   if (asked->first.jobs.empty()) {
-    return c.to.refuse({error_code::invalid, "jobs: a workflow must have at least one job"});
+    return c.reply.refuse({error_code::invalid, "jobs: a workflow must have at least one job"});
   }
   push(c, std::move(asked->first), asked->second);
 }
 
 void list_batches(call& c) {
   const auto page = read_page_parameters(c.head.query(), 100);
-  if (!page) return c.to.refuse(page.error());
+  if (!page) return c.reply.refuse(page.error());
   if (!sees_every_queue(c, "batches")) return;
-  when_done(std::move(c.to), c.jobs.batches(page->after, page->limit), answer_with<batch_page>);
+  when_done(std::move(c.reply), c.jobs.batches(page->after, page->limit), answer_with<batch_page>);
 }
 
 void get_batch(call& c) {
   if (!has_no_query(c)) return;
-  with_batch(c, role::read, [&jobs = c.jobs, id = c.id](ticket to) {
-    when_done(std::move(to), jobs.get_batch(id), answer_with<batch_info>);
+  with_batch(c, role::read, [&jobs = c.jobs, id = c.id](ticket reply) {
+    when_done(std::move(reply), jobs.get_batch(id), answer_with<batch_info>);
   });
 }
 
 void get_batch_graph(call& c) {
   static constexpr std::array<std::string_view, 1> names = {"format"};
   const auto values = read_query(c.head.query(), names);
-  if (!values) return c.to.refuse(values.error());
+  if (!values) return c.reply.refuse(values.error());
   const auto format = graph_format_from((*values)[0].value_or("mermaid"));
-  if (!format) return c.to.refuse(bad_parameter("format", "expected mermaid or dot"));
+  if (!format) return c.reply.refuse(bad_parameter("format", "expected mermaid or dot"));
   with_batch(c, role::read, [&jobs = c.jobs, id = c.id, format](ticket asked) {
-    when_done(std::move(asked), jobs.get_batch(id),
-              [&jobs, format](const ticket& to, const result<batch_info>& found) {
-                if (!found) return to.refuse(found.error());
-                drawing::go_on(to, std::make_shared<drawing>(drawing{jobs, *found, *format}), 0);
-              });
+    when_done(
+        std::move(asked), jobs.get_batch(id),
+        [&jobs, format](const ticket& reply, const result<batch_info>& found) {
+          if (!found) return reply.refuse(found.error());
+          drawing::read_page(reply, std::make_shared<drawing>(drawing{jobs, *found, *format}), 0);
+        });
   });
 }
 
 void close_batch(call& c) {
   if (!has_no_query(c)) return;
-  with_batch(c, role::push, [&jobs = c.jobs, id = c.id](ticket to) {
-    when_done(std::move(to), jobs.close_batch(id), answer_with<batch_info>);
+  with_batch(c, role::push, [&jobs = c.jobs, id = c.id](ticket reply) {
+    when_done(std::move(reply), jobs.close_batch(id), answer_with<batch_info>);
   });
 }
 
 void cancel_batch(call& c) {
   if (!has_no_query(c)) return;
-  with_batch(c, role::push, [&jobs = c.jobs, id = c.id](ticket to) {
-    when_done(std::move(to), jobs.cancel_batch(id), answer_count<json::cancel_receipt>);
+  with_batch(c, role::push, [&jobs = c.jobs, id = c.id](ticket reply) {
+    when_done(std::move(reply), jobs.cancel_batch(id), answer_count<json::cancel_receipt>);
   });
 }
 
 void retry_batch(call& c) {
   if (!has_no_query(c)) return;
-  with_batch(c, role::push, [&jobs = c.jobs, id = c.id](ticket to) {
-    when_done(std::move(to), jobs.retry_batch(id), answer_count<json::retry_receipt>);
+  with_batch(c, role::push, [&jobs = c.jobs, id = c.id](ticket reply) {
+    when_done(std::move(reply), jobs.retry_batch(id), answer_count<json::retry_receipt>);
   });
 }
 

@@ -1,4 +1,4 @@
-// What happens, as it happens: a stream of server-sent events, or a page at a time.
+// Events of jobs, as a stream of server-sent events or page by page.
 #include <algorithm>
 
 #include "jobs/http/detail/handlers.hpp"
@@ -18,7 +18,7 @@ constexpr milliseconds heartbeat_most = 10min;
 constexpr std::string_view stream_type = "text/event-stream";
 
 struct events_asked {
-  event_request what{};
+  event_request request{};
   bool as_page = false;
   milliseconds wait{0};  // of a page
   milliseconds heartbeat = heartbeat_usual;
@@ -58,8 +58,9 @@ result<milliseconds> read_heartbeat(const std::string& text) {
   return *parsed;
 }
 
-// Where a client was: in the query, or as a browser says it when it comes back.
-result<done> read_place(event_request& what, const std::optional<std::string>& after,
+// Reads the position to continue from: `after` of the query, or Last-Event-ID, which a browser
+// sends when it reconnects.
+result<done> read_place(event_request& request, const std::optional<std::string>& after,
                         const std::string& last_event) {
   const std::string_view text = after ? std::string_view(*after) : std::string_view(last_event);
   if (text.empty()) return done{};
@@ -69,8 +70,8 @@ result<done> read_place(event_request& what, const std::optional<std::string>& a
     if (after) return bad_parameter("after", why);
     return error{error_code::invalid, "the header Last-Event-ID: " + why};
   }
-  what.epoch = place->epoch;
-  what.after = place->number;
+  request.epoch = place->epoch;
+  request.after = place->number;
   return done{};
 }
 
@@ -81,21 +82,21 @@ result<events_asked> read_request(const call& c) {
   if (!values) return std::move(values.error());
   auto& [after, queue, job, batch, types, limit, format, wait, heartbeat] = *values;
   events_asked asked;
-  event_request& what = asked.what;
-  if (auto placed = read_place(what, after, c.head.last_event); !placed) return placed.error();
-  what.queue = queue.value_or("");
+  event_request& request = asked.request;
+  if (auto placed = read_place(request, after, c.head.last_event); !placed) return placed.error();
+  request.queue = queue.value_or("");
   auto of_job = number_or("job", job, 0, 1, id_max);
   if (!of_job) return std::move(of_job.error());
-  what.job = *of_job;
+  request.job = *of_job;
   auto of_batch = number_or("batch", batch, 0, 1, id_max);
   if (!of_batch) return std::move(of_batch.error());
-  what.batch = *of_batch;
+  request.batch = *of_batch;
   auto of_types = read_types(types.value_or(""));
   if (!of_types) return std::move(of_types.error());
-  what.types = *std::move(of_types);
-  auto count = number_or("limit", limit, what.limit, 1, 1000);
+  request.types = *std::move(of_types);
+  auto count = number_or("limit", limit, request.limit, 1, 1000);
   if (!count) return std::move(count.error());
-  what.limit = static_cast<std::size_t>(*count);
+  request.limit = static_cast<std::size_t>(*count);
   if (format && *format != "json" && *format != "sse") {
     return bad_parameter("format", "expected sse or json");
   }
@@ -111,10 +112,10 @@ result<events_asked> read_request(const call& c) {
   return asked;
 }
 
-// To those who may see some queues only, nothing happens in the others.
-void keep_own(event_page& page, const identity& who) {
-  if (!who.is_scoped()) return;
-  std::erase_if(page.events, [&](const job_event& e) { return !who.may(role::read, e.queue); });
+// Drops events of queues that the token does not cover.
+void keep_own(event_page& page, const identity& caller) {
+  if (!caller.is_scoped()) return;
+  std::erase_if(page.events, [&](const job_event& e) { return !caller.may(role::read, e.queue); });
 }
 
 void append_place(std::string& out, std::uint64_t epoch, std::uint64_t number) {
@@ -123,32 +124,32 @@ void append_place(std::string& out, std::uint64_t epoch, std::uint64_t number) {
   out += '\n';
 }
 
-// One client that listens. It asks for the next events when those before are on their way, so what
-// it holds is one part; while the client does not read, it asks for none.
+// The event stream of one client. Requests the next events after the previous part was put, so it
+// holds one part at most; requests none while the client does not read.
 class event_stream final : public part_source, public std::enable_shared_from_this<event_stream> {
  public:
-  event_stream(engine& jobs, ticket to, events_asked asked, identity who, grant may)
+  event_stream(engine& jobs, ticket reply, events_asked asked, identity caller, grant may)
       : jobs_(jobs),
-        to_(std::move(to)),
-        what_(std::move(asked.what)),
-        beat_(asked.heartbeat),
-        who_(std::move(who)),
+        reply_(std::move(reply)),
+        request_(std::move(asked.request)),
+        heartbeat_(asked.heartbeat),
+        caller_(std::move(caller)),
         may_(std::move(may)) {
-    what_.limit = std::min(what_.limit, events_in_a_part);
+    request_.limit = std::min(request_.limit, events_in_a_part);
   }
   virtual ~event_stream() = default;
 
   void begin() {
-    to_.begin_parts({.status = 200,
-                     .type = stream_type,
-                     .headers = "Cache-Control: no-store\r\nX-Accel-Buffering: no\r\n"},
-                    shared_from_this());
-    to_.put_part("retry: 1000\n\n");
-    go_on();
+    reply_.begin_parts({.status = 200,
+                        .type = stream_type,
+                        .headers = "Cache-Control: no-store\r\nX-Accel-Buffering: no\r\n"},
+                       shared_from_this());
+    reply_.put_part("retry: 1000\n\n");
+    put_more();
   }
 
-  void go_on() override {
-    when_done(to_, jobs_.events(what_, may_.limits(to_, beat_)),
+  void put_more() override {
+    when_done(reply_, jobs_.events(request_, may_.limits(reply_, heartbeat_)),
               [me = shared_from_this()](const ticket&, result<event_page> page) {
                 me->take(std::move(page));
               });
@@ -158,8 +159,8 @@ class event_stream final : public part_source, public std::enable_shared_from_th
   void take(result<event_page> page) {
     if (const auto why = may_.refusal()) return end(*why);
     if (!page) return end(page.error());
-    keep_own(*page, who_);
-    if (to_.who().is_gone()) return to_.end_parts();
+    keep_own(*page, caller_);
+    if (reply_.client().is_gone()) return reply_.end_parts();
     std::string text;
     if (page->missed) {
       text += "event: missed\ndata: {\"next\":\"";
@@ -174,78 +175,81 @@ class event_stream final : public part_source, public std::enable_shared_from_th
       json::write(text, e);
       text += "\n\n";
     }
-    // Without data nobody is told, but a browser notes the place, and the connection is seen to
-    // live.
+    // Without data no listener is called, but a browser stores the id, and the connection shows
+    // that it is alive.
     if (page->events.empty()) {
       text += ": still here\n";
       append_place(text, page->epoch, page->next);
       text += '\n';
     }
-    what_.epoch = page->epoch;
-    what_.after = page->next;
-    if (to_.put_part(text)) go_on();
+    request_.epoch = page->epoch;
+    request_.after = page->next;
+    if (reply_.put_part(text)) put_more();
   }
 
   void end(const error& why) {
     if (why.code == error_code::shutting_down) {
-      to_.put_part(": the server is shutting down\n\n");
+      reply_.put_part(": the server is shutting down\n\n");
     } else if (why.code != error_code::stopped) {
       const problem_parts p = make_problem(why);
-      to_.put_part("event: error\ndata: " + p.body + "\n\n");
+      reply_.put_part("event: error\ndata: " + p.body + "\n\n");
     }
-    to_.end_parts();
+    reply_.end_parts();
   }
 
   engine& jobs_;
-  const ticket to_;
-  event_request what_;
-  const milliseconds beat_;
-  const identity who_;
+  const ticket reply_;
+  event_request request_;
+  const milliseconds heartbeat_;
+  const identity caller_;
   const grant may_;
 };
 
-// Waits for one event only, and then takes the page: one event may end many waits, and each page
-// can be long.
-void answer_page(engine& jobs, const ticket& asked, identity who, const grant& may,
-                 event_request what, milliseconds wait) {
-  event_request first = what;
+// Waits for one event only, and reads the page when the budget allows it: one event may end many
+// waits, and each page can be long.
+void answer_page(engine& jobs, const ticket& asked, identity caller, const grant& may,
+                 event_request request, milliseconds wait) {
+  event_request first = request;
   first.limit = std::min<std::size_t>(first.limit, 1);
-  const auto answer = [who = std::move(who), may](const ticket& to, result<event_page> page) {
-    if (const auto why = may.refusal()) return to.refuse(*why);
-    if (page) keep_own(*page, who);
-    answer_with<event_page>(to, page);
+  const auto answer = [caller = std::move(caller), may](const ticket& reply,
+                                                        result<event_page> page) {
+    if (const auto why = may.refusal()) return reply.refuse(*why);
+    if (page) keep_own(*page, caller);
+    answer_with<event_page>(reply, page);
   };
-  when_done(asked, jobs.events(std::move(first), may.limits(asked, wait)),
-            [&jobs, answer, what = std::move(what)](const ticket& to,
+  when_done(
+      asked, jobs.events(std::move(first), may.limits(asked, wait)),
+      [&jobs, answer, request = std::move(request)](const ticket& reply,
                                                     const result<event_page>& page) mutable {
-              if (!page || page->events.empty()) return answer(to, page);
-              if (!what.after) {
-                what.after = page->events.front().number - 1;
-                what.epoch = page->epoch;
-              }
-              to.begin_load([&jobs, answer, what = std::move(what)](const ticket& back) mutable {
-                when_done(back, jobs.events(std::move(what), deadline::after(milliseconds(0))),
-                          answer);
-              });
-            });
+        if (!page || page->events.empty()) return answer(reply, page);
+        if (!request.after) {
+          request.after = page->events.front().number - 1;
+          request.epoch = page->epoch;
+        }
+        reply.begin_load([&jobs, answer, request = std::move(request)](const ticket& back) mutable {
+          when_done(back, jobs.events(std::move(request), deadline::after(milliseconds(0))),
+                    answer);
+        });
+      });
 }
 
 }  // namespace
 
 void get_events(call& c) {
   auto asked = read_request(c);
-  if (!asked) return c.to.refuse(asked.error());
-  if (!asked->what.queue.empty() && !may_use(c, role::read, asked->what.queue)) return;
+  if (!asked) return c.reply.refuse(asked.error());
+  if (!asked->request.queue.empty() && !may_use(c, role::read, asked->request.queue)) return;
   if (c.head.method == method::head) {
-    return c.to.answer({.status = 200, .type = asked->as_page ? json_type : stream_type});
+    return c.reply.answer({.status = 200, .type = asked->as_page ? json_type : stream_type});
   }
   std::vector<std::string> queues;
-  if (!asked->what.queue.empty()) queues.push_back(asked->what.queue);
-  grant may(c.server, c.who, role::read, std::move(queues));
+  if (!asked->request.queue.empty()) queues.push_back(asked->request.queue);
+  grant may(c.server, c.caller, role::read, std::move(queues));
   if (asked->as_page) {
-    return answer_page(c.jobs, c.to, std::move(c.who), may, std::move(asked->what), asked->wait);
+    return answer_page(c.jobs, c.reply, std::move(c.caller), may, std::move(asked->request),
+                       asked->wait);
   }
-  std::make_shared<event_stream>(c.jobs, std::move(c.to), *std::move(asked), std::move(c.who),
+  std::make_shared<event_stream>(c.jobs, std::move(c.reply), *std::move(asked), std::move(c.caller),
                                  std::move(may))
       ->begin();
 }

@@ -1,4 +1,4 @@
-// Producers, and whoever looks at jobs.
+// Producers and readers of jobs.
 #include <algorithm>
 #include <charconv>
 
@@ -14,62 +14,66 @@ namespace {
 
 using fate = push_receipt::fate;
 
-void answer_pushed(const ticket& to, const result<push_receipt>& pushed,
+void answer_pushed(const ticket& reply, const result<push_receipt>& pushed,
                    std::optional<job_state> state) {
-  if (!pushed) return to.refuse(pushed.error());
-  std::string& body = to.who().scratch();
-  if (pushed->what != fate::accepted) {
+  if (!pushed) return reply.refuse(pushed.error());
+  std::string& body = reply.client().scratch();
+  if (pushed->outcome != fate::accepted) {
     json::write(body, *pushed);
-    return to.answer_json(pushed->what == fate::duplicate ? 200 : 202, body);
+    return reply.answer_json(pushed->outcome == fate::duplicate ? 200 : 202, body);
   }
   json::json_writer w(body);
   w.begin_object().key("id").value(pushed->id);
   if (state) w.key("state").value(to_string(*state));
   w.end_object();
-  to.answer_json(201, body, "Location: /v1/jobs/" + std::to_string(pushed->id) + "\r\n");
+  reply.answer_json(201, body, "Location: /v1/jobs/" + std::to_string(pushed->id) + "\r\n");
 }
 
 void push_one(engine& jobs, const ticket& asked, const grant& may, job_spec spec, milliseconds wait,
               unix_time now) {
-  // Whether it has to wait for others is known to them alone.
+  // Only the store knows whether dependencies or a busy key make it held; the state is unknown
+  // then.
   std::optional<job_state> state;
   if (spec.after.empty() && spec.key.empty()) {
     state = spec.run_at > now ? job_state::scheduled : job_state::ready;
   }
   when_done(asked, jobs.push(std::move(spec), may.limits(asked, wait)),
-            [state, may](const ticket& to, const result<push_receipt>& pushed) {
+            [state, may](const ticket& reply, const result<push_receipt>& pushed) {
               const auto why = pushed ? std::nullopt : may.refusal();
-              why ? to.refuse(*why) : answer_pushed(to, pushed, state);
+              why ? reply.refuse(*why) : answer_pushed(reply, pushed, state);
             });
 }
 
 void push_many(engine& jobs, const ticket& asked, const grant& may, std::vector<job_spec> specs,
                bulk mode, milliseconds wait) {
   when_done(asked, jobs.push_many(std::move(specs), mode, may.limits(asked, wait)),
-            [mode, may](const ticket& to, const std::vector<result<push_receipt>>& results) {
+            [mode, may](const ticket& reply, const std::vector<result<push_receipt>>& results) {
               const bool has_any = std::ranges::any_of(results, [](const auto& r) { return !!r; });
               const auto why = has_any ? std::nullopt : may.refusal();
-              why ? to.refuse(*why) : answer_pushes(to, results, mode);
+              why ? reply.refuse(*why) : answer_pushes(reply, results, mode);
             });
 }
 
 void wait_for_job(engine& jobs, const ticket& asked, const grant& may, job_id id,
                   milliseconds wait) {
   when_done(asked, jobs.await_end(id, may.limits(asked, wait)),
-            [&jobs, may, id](const ticket& to, const result<job_ptr>& ended) {
-              // It has not ended in time, or the server ends before it: then as it is.
+            [&jobs, may, id](const ticket& reply, const result<job_ptr>& ended) {
+              // The job has not ended in time, or the server stops before: reply with its state.
               const bool is_unended = !ended && (ended.error().code == error_code::timed_out ||
                                                  ended.error().code == error_code::stopped ||
                                                  ended.error().code == error_code::shutting_down);
-              if (!ended && !is_unended) return to.refuse(may.refusal().value_or(ended.error()));
-              // All calls that waited for this job are here now. Each answer is as long as the job.
-              to.begin_load([&jobs, may, id, it = ended ? *ended : nullptr](const ticket& back) {
-                if (const auto why = may.refusal()) return back.refuse(*why);
-                if (it == nullptr) return when_done(back, jobs.get(id), answer_with<job>);
-                std::string& body = back.who().scratch();
-                json::write(body, *it);
-                back.answer_json(200, body);
-              });
+              if (!ended && !is_unended) return reply.refuse(may.refusal().value_or(ended.error()));
+              // All calls that waited for this job resume at once, each with a reply as long as the
+              // job.
+              reply.begin_load(
+                  [&jobs, may, id, ended_job = ended ? *ended : nullptr](const ticket& back) {
+                    if (const auto why = may.refusal()) return back.refuse(*why);
+                    if (ended_job == nullptr)
+                      return when_done(back, jobs.get(id), answer_with<job>);
+                    std::string& body = back.client().scratch();
+                    json::write(body, *ended_job);
+                    back.answer_json(200, body);
+                  });
             });
 }
 
@@ -79,12 +83,12 @@ result<list_request> read_list_request(std::string_view query) {
   auto values = read_query(query, names);
   if (!values) return std::move(values.error());
   auto& [queue, state, kind, batch, after, limit] = *values;
-  list_request what;
-  what.queue = queue.value_or("");
-  what.kind = kind.value_or("");
+  list_request request;
+  request.queue = queue.value_or("");
+  request.kind = kind.value_or("");
   if (state) {
-    what.state = job_state_from(*state);
-    if (!what.state) {
+    request.state = job_state_from(*state);
+    if (!request.state) {
       return bad_parameter("state",
                            "expected scheduled, held, ready, running, retrying, done, dead or "
                            "cancelled");
@@ -92,14 +96,14 @@ result<list_request> read_list_request(std::string_view query) {
   }
   auto of_batch = number_or("batch", batch, 0, 1, id_max);
   if (!of_batch) return std::move(of_batch.error());
-  what.batch = *of_batch;
+  request.batch = *of_batch;
   auto id = number_or("after", after, 0, 0, id_max);
   if (!id) return std::move(id.error());
-  what.after = *id;
-  auto count = number_or("limit", limit, what.limit, 1, 1000);
+  request.after = *id;
+  auto count = number_or("limit", limit, request.limit, 1, 1000);
   if (!count) return std::move(count.error());
-  what.limit = static_cast<std::size_t>(*count);
-  return what;
+  request.limit = static_cast<std::size_t>(*count);
+  return request;
 }
 
 }  // namespace
@@ -136,44 +140,43 @@ result<page_parameters> read_page_parameters(std::string_view query, std::size_t
   return page_parameters{*after, static_cast<std::size_t>(*limit)};
 }
 
-bool may_use(const call& c, role what, std::string_view queue) {
-  if (c.who.may(what, queue)) return true;
-  c.to.refuse(c.who.refusal(what, queue));
+bool may_use(const call& c, role needed, std::string_view queue) {
+  if (c.caller.may(needed, queue)) return true;
+  c.reply.refuse(c.caller.refusal(needed, queue));
   return false;
 }
 
 std::optional<error> refusal_of_own(std::string_view queue) {
   if (!is_servers_own(queue)) return std::nullopt;
-  return error{error_code::forbidden, "queue '" + std::string(queue) +
-                                          "' is the server's own: no client pushes or takes there"};
+  return error{error_code::forbidden,
+               "queue '" + std::string(queue) + "' belongs to the server: clients cannot use it"};
 }
 
-bool may_use_as_client(const call& c, role what, std::string_view queue) {
-  if (!may_use(c, what, queue)) return false;
+bool may_use_as_client(const call& c, role needed, std::string_view queue) {
+  if (!may_use(c, needed, queue)) return false;
   const auto why = refusal_of_own(queue);
-  if (why) c.to.refuse(*why);
+  if (why) c.reply.refuse(*why);
   return !why;
 }
 
-bool sees_every_queue(const call& c, std::string_view what) {
-  if (!c.who.is_scoped()) return true;
-  c.to.refuse({error_code::forbidden, std::string(what) + " are of every queue, and the token " +
-                                          std::string(c.who.id()) + " is for some of them only"});
+bool sees_every_queue(const call& c, std::string_view subject) {
+  if (!c.caller.is_scoped()) return true;
+  c.reply.refuse({error_code::forbidden, std::string(subject) +
+                                             " cover all queues, but the token " +
+                                             std::string(c.caller.id()) + " is limited to some"});
   return false;
 }
 
 error no_such_job(job_id id) {
   return {error_code::not_found,
-          "there is no job " + std::to_string(id) +
-              ": it never was, or it has ended and its retention is over",
-          id};
+          "job " + std::to_string(id) + " does not exist, or its retention period has passed", id};
 }
 
 bool has_no_query(const call& c) {
   if (c.head.query().empty()) return true;
   const auto values = read_query(c.head.query(), std::array<std::string_view, 0>{});
   if (values) return true;
-  c.to.refuse(values.error());
+  c.reply.refuse(values.error());
   return false;
 }
 
@@ -206,142 +209,143 @@ result<push_parameters> read_push_parameters(const call& c) {
 
 void push_jobs(call& c) {
   const auto asked = read_push_parameters(c);
-  if (!asked) return c.to.refuse(asked.error());
+  if (!asked) return c.reply.refuse(asked.error());
   const unix_time now = c.server.time.now();
   auto push = json::read<json::push_call>(c.body, {.now = c.server.time.after(milliseconds(0))});
-  if (!push) return c.to.refuse(push.error());
+  if (!push) return c.reply.refuse(push.error());
   std::vector<job_id> named;
   for (const job_spec& spec : push->jobs) {
     if (!may_use_as_client(c, role::push, spec.queue)) return;
-    if (c.who.is_scoped()) add_named(named, spec);
+    if (c.caller.is_scoped()) add_named(named, spec);
   }
-  if (!push->one && asked->mode && push->says_mode && *asked->mode != push->mode) {
-    return c.to.refuse(bad_parameter("mode", "the body says another mode; which of them?"));
+  if (!push->is_single && asked->mode && push->has_mode && *asked->mode != push->mode) {
+    return c.reply.refuse(bad_parameter("mode", "the body has a different mode; send one"));
   }
   const bulk mode = asked->mode.value_or(push->mode);
-  const grant may(c.server, c.who, role::push, queues_of(c.who, push->jobs));
+  const grant may(c.server, c.caller, role::push, queues_of(c.caller, push->jobs));
   const std::size_t count = push->jobs.size();
-  auto go_on = [&jobs = c.jobs, may, push = *std::move(push), wait = asked->wait, now,
-                mode](const ticket& to) mutable {
-    if (push.one) return push_one(jobs, to, may, std::move(push.jobs.front()), wait, now);
-    push_many(jobs, to, may, std::move(push.jobs), mode, wait);
+  auto push_checked = [&jobs = c.jobs, may, push = *std::move(push), wait = asked->wait, now,
+                       mode](const ticket& reply) mutable {
+    if (push.is_single) return push_one(jobs, reply, may, std::move(push.jobs.front()), wait, now);
+    push_many(jobs, reply, may, std::move(push.jobs), mode, wait);
   };
-  if (named.empty()) return go_on(c.to);
-  check_named(c, std::move(named), count, std::move(go_on));
+  if (named.empty()) return push_checked(c.reply);
+  check_named(c, std::move(named), count, std::move(push_checked));
 }
 
-void answer_pushes(const ticket& to, const std::vector<result<push_receipt>>& results, bulk mode) {
+void answer_pushes(const ticket& reply, const std::vector<result<push_receipt>>& results,
+                   bulk mode) {
   if (mode == bulk::all_or_nothing) {
-    // It was nothing: that is one error, best the one that names the job that is in the way.
+    // Nothing was pushed: report one error, preferably an error with a conflicting job.
     auto failed =
         std::ranges::find_if(results, [](const auto& r) { return !r && r.error().job != 0; });
     if (failed == results.end())
       failed = std::ranges::find_if(results, [](const auto& r) { return !r; });
-    if (failed != results.end()) return to.refuse(failed->error());
+    if (failed != results.end()) return reply.refuse(failed->error());
   }
   push_results all;
   for (const auto& r : results) all.note(r);
-  all.answer(to);
+  all.answer(reply);
 }
 
 void push_results::note(const result<push_receipt>& r) {
   if (noted_++ > 0) json_ += ',';
   json::write_item(json_, r);
   if (r) {
-    if (r->what == fate::accepted) ++accepted_;
+    if (r->outcome == fate::accepted) ++accepted_;
     return;
   }
   const auto later = retry_after(r.error().code);
   if (later.count() == 0) return;
-  ++to_try_again_;
-  if (!in_the_way_ || later > retry_after(in_the_way_->code)) in_the_way_ = r.error();
+  ++retryable_;
+  if (!worst_error_ || later > retry_after(worst_error_->code)) worst_error_ = r.error();
 }
 
-void push_results::answer(const ticket& to) const {
-  std::string& body = to.who().scratch();
-  // In place: many results are long.
+void push_results::answer(const ticket& reply) const {
+  std::string& body = reply.client().scratch();
+  // Appended in place: the results can be long.
   const auto append_rest = [&] {
     body += "\"accepted\":" + std::to_string(accepted_) + ",\"results\":[";
     body += json_;
     body += "]}";
   };
-  if (in_the_way_ && to_try_again_ == noted_) {
-    const problem_parts p = make_problem(*in_the_way_);
-    body.append(p.body, 0, p.body.size() - 1);  // up to its bracket
+  if (worst_error_ && retryable_ == noted_) {
+    const problem_parts p = make_problem(*worst_error_);
+    body.append(p.body, 0, p.body.size() - 1);  // without the closing bracket
     body += ',';
     append_rest();
-    return to.answer(
+    return reply.answer(
         {.status = p.status, .type = problem_type, .body = body, .headers = p.headers});
   }
   body += '{';
   append_rest();
   std::string headers;
-  if (in_the_way_) {
-    headers = "Retry-After: " + std::to_string(retry_after(in_the_way_->code).count()) + "\r\n";
+  if (worst_error_) {
+    headers = "Retry-After: " + std::to_string(retry_after(worst_error_->code).count()) + "\r\n";
   }
-  to.answer_json(200, body, headers);
+  reply.answer_json(200, body, headers);
 }
 
 void get_job(call& c) {
   static constexpr std::array<std::string_view, 1> names = {"wait"};
   const auto values = read_query(c.head.query(), names);
-  if (!values) return c.to.refuse(values.error());
+  if (!values) return c.reply.refuse(values.error());
   const auto wait = wait_of(c, (*values)[0], milliseconds(0));
-  if (!wait) return c.to.refuse(wait.error());
+  if (!wait) return c.reply.refuse(wait.error());
   engine& jobs = c.jobs;
   const job_id id = c.id;
   if (*wait == milliseconds(0)) {
-    return with_job(c, role::read, [&jobs, id](ticket to) {
-      when_done(std::move(to), jobs.get(id), answer_with<job>);
+    return with_job(c, role::read, [&jobs, id](ticket reply) {
+      when_done(std::move(reply), jobs.get(id), answer_with<job>);
     });
   }
-  if (c.who.is_local()) {
-    return wait_for_job(jobs, c.to, grant(c.server, c.who, role::read), id, *wait);
+  if (c.caller.is_local()) {
+    return wait_for_job(jobs, c.reply, grant(c.server, c.caller, role::read), id, *wait);
   }
-  // Its queue is looked up: the token may lose that queue while the call waits.
+  // Look up its queue for the grant: the token may lose that queue while the call waits.
   when_loaded(
-      c.to, [&jobs, id] { return jobs.get(id); },
-      [&server = c.server, &jobs, who = c.who, wait = *wait](const ticket& to,
-                                                             const result<job>& it) {
-        if (!it) return to.refuse(it.error());
-        const std::string& queue = it->spec.queue;
-        if (!who.may(role::read, queue)) return to.refuse(no_such_job(it->id));
-        wait_for_job(jobs, to, grant(server, who, role::read, {queue}), it->id, wait);
+      c.reply, [&jobs, id] { return jobs.get(id); },
+      [&server = c.server, &jobs, caller = c.caller, wait = *wait](const ticket& reply,
+                                                                   const result<job>& found) {
+        if (!found) return reply.refuse(found.error());
+        const std::string& queue = found->spec.queue;
+        if (!caller.may(role::read, queue)) return reply.refuse(no_such_job(found->id));
+        wait_for_job(jobs, reply, grant(server, caller, role::read, {queue}), found->id, wait);
       });
 }
 
 void list_jobs(call& c) {
-  const auto what = read_list_request(c.head.query());
-  if (!what) return c.to.refuse(what.error());
-  if (!what->queue.empty() && !may_use(c, role::read, what->queue)) return;
-  when_done(std::move(c.to), c.jobs.list(*what),
-            [who = std::move(c.who)](const ticket& to, result<job_page> page) {
-              if (page && who.is_scoped()) {
+  const auto request = read_list_request(c.head.query());
+  if (!request) return c.reply.refuse(request.error());
+  if (!request->queue.empty() && !may_use(c, role::read, request->queue)) return;
+  when_done(std::move(c.reply), c.jobs.list(*request),
+            [caller = std::move(c.caller)](const ticket& reply, result<job_page> page) {
+              if (page && caller.is_scoped()) {
                 std::erase_if(page->jobs,
-                              [&](const job& j) { return !who.may(role::read, j.spec.queue); });
+                              [&](const job& j) { return !caller.may(role::read, j.spec.queue); });
               }
-              answer_with<job_page>(to, page);
+              answer_with<job_page>(reply, page);
             });
 }
 
 void cancel_job(call& c) {
   if (!has_no_query(c)) return;
-  with_job(c, role::push, [&jobs = c.jobs, id = c.id](ticket to) {
-    when_done(std::move(to), jobs.cancel(id), answer_with<job>);
+  with_job(c, role::push, [&jobs = c.jobs, id = c.id](ticket reply) {
+    when_done(std::move(reply), jobs.cancel(id), answer_with<job>);
   });
 }
 
 void retry_job(call& c) {
   if (!has_no_query(c)) return;
-  with_job(c, role::push, [&jobs = c.jobs, id = c.id](ticket to) {
-    when_done(std::move(to), jobs.retry(id), answer_with<job>);
+  with_job(c, role::push, [&jobs = c.jobs, id = c.id](ticket reply) {
+    when_done(std::move(reply), jobs.retry(id), answer_with<job>);
   });
 }
 
 void remove_job(call& c) {
   if (!has_no_query(c)) return;
-  with_job(c, role::admin, [&jobs = c.jobs, id = c.id](ticket to) {
-    when_done(std::move(to), jobs.remove(id), answer_done);
+  with_job(c, role::admin, [&jobs = c.jobs, id = c.id](ticket reply) {
+    when_done(std::move(reply), jobs.remove(id), answer_done);
   });
 }
 

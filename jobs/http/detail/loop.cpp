@@ -3,7 +3,7 @@
 namespace sluice::jobs::http {
 namespace {
 
-// A body that was once this large does not keep its memory.
+// A scratch buffer larger than this is freed after use.
 constexpr std::size_t scratch_bytes_kept = std::size_t{256} << 10;
 
 }  // namespace

@@ -1,6 +1,6 @@
 #pragma once
 
-// One thread of the HTTP server, and what its connections share there.
+// An event loop of the HTTP server, with the state that its connections share.
 
 #include <string>
 #include <string_view>
@@ -19,7 +19,7 @@ class loop final : public net::loop {
   engine& jobs() noexcept { return jobs_; }
   traffic& counts() noexcept { return counts_; }
 
-  // Of a connection that whoever accepted it has counted as open.
+  // Also subtracts the connection from the count of open connections.
   void remove(net::peer& c);
 
   std::string& scratch();

@@ -1,4 +1,4 @@
-// /metrics: what the server knows about itself, in the text form of Prometheus.
+// /metrics: the server's metrics in the text format of Prometheus.
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -11,7 +11,7 @@
 namespace sluice::jobs::http {
 namespace {
 
-// A label's value may hold anything; three characters must be escaped.
+// Escapes the three special characters of a label's value.
 std::string escaped(std::string_view value) {
   std::string out;
   for (const char c : value) {
@@ -104,17 +104,17 @@ void write_queues(page& p, const std::vector<queue_info>& queues) {
   };
   each("sluice_queue_bytes", "Bytes of a queue's jobs that have not ended.",
        [](const queue_info& q) { return q.counts.bytes; });
-  each("sluice_queue_capacity_jobs", "Jobs that a queue takes.",
+  each("sluice_queue_capacity_jobs", "Capacity of a queue in jobs.",
        [](const queue_info& q) { return q.options.capacity_jobs; });
-  each("sluice_queue_capacity_bytes", "Bytes that a queue takes.",
+  each("sluice_queue_capacity_bytes", "Capacity of a queue in bytes.",
        [](const queue_info& q) { return q.options.capacity_bytes; });
-  each("sluice_queue_rate_limit", "Jobs of a queue that start in a second at most; 0: no limit.",
+  each("sluice_queue_rate_limit", "Most jobs of a queue that start in a second; 0: no limit.",
        [](const queue_info& q) { return q.options.rate; });
-  each("sluice_queue_concurrency_limit", "Jobs of a queue that run at a time at most; 0: no limit.",
+  each("sluice_queue_concurrency_limit", "Most jobs of a queue that run at a time; 0: no limit.",
        [](const queue_info& q) { return std::uint64_t{q.options.concurrency}; });
-  each("sluice_queue_weight", "The share of a queue beside others of one lease.",
+  each("sluice_queue_weight", "Share of a queue in leases that name several queues.",
        [](const queue_info& q) { return std::uint64_t{q.options.weight}; });
-  each("sluice_queue_paused", "1 while a queue gives no leases.",
+  each("sluice_queue_paused", "1 while a queue is paused.",
        [](const queue_info& q) { return std::uint64_t{q.options.paused}; });
 }
 
@@ -124,32 +124,33 @@ void write_engine(page& p, const engine_stats& s, const health& h) {
   p.counter("sluice_jobs_dropped_total", "Jobs dropped by a full queue's policy.", s.dropped);
   p.counter("sluice_jobs_refused_total", "Pushes refused.", s.refused);
   p.counter("sluice_jobs_leased_total", "Leases given out.", s.leased);
-  p.counter("sluice_jobs_acked_total", "Jobs that workers finished.", s.acked);
+  p.counter("sluice_jobs_acked_total", "Jobs that workers acked.", s.acked);
   p.counter("sluice_jobs_failed_total", "Attempts that workers failed.", s.failed);
-  p.counter("sluice_jobs_expired_total", "Leases that ran out.", s.expired);
-  p.counter("sluice_jobs_given_back_total", "Leases given back unused.", s.given_back);
+  p.counter("sluice_jobs_expired_total", "Leases that expired.", s.expired);
+  p.counter("sluice_jobs_given_back_total", "Leases released unused.", s.given_back);
   p.counter("sluice_jobs_retried_total", "Failed jobs that wait for another attempt.", s.retried);
   p.counter("sluice_jobs_died_total", "Jobs that failed for good.", s.died);
-  p.counter("sluice_jobs_cancelled_total", "Jobs called off.", s.cancelled);
+  p.counter("sluice_jobs_cancelled_total", "Jobs cancelled.", s.cancelled);
   p.counter("sluice_jobs_held_total", "Jobs that had to wait for others.", s.held);
-  p.counter("sluice_jobs_released_total", "Jobs that were let go after that.", s.released);
-  p.counter("sluice_jobs_skipped_total", "Jobs that could never run any more.", s.skipped);
+  p.counter("sluice_jobs_released_total", "Held jobs that were released.", s.released);
+  p.counter("sluice_jobs_skipped_total", "Held jobs whose conditions became impossible.",
+            s.skipped);
   p.counter("sluice_cron_runs_total", "Jobs pushed by cron entries.", s.cron_runs);
-  p.counter("sluice_webhooks_total", "Ends of jobs posted to a webhook.", s.webhooks);
-  p.counter("sluice_events_total", "Events told to whoever listens.", s.events);
+  p.counter("sluice_webhooks_total", "Ended jobs with a webhook to post.", s.webhooks);
+  p.counter("sluice_events_total", "Events published.", s.events);
   p.counter("sluice_commits_total", "Transactions of the store.", s.commits);
   p.counter("sluice_committed_changes_total", "Changes in those transactions.",
             s.committed_changes);
   p.counter("sluice_commit_errors_total", "Transactions that failed.", s.commit_errors);
   p.gauge("sluice_jobs_running", "Jobs leased now.", s.running);
   p.gauge("sluice_waiting_leases", "Workers that wait for a job.", s.waiting_leases);
-  p.gauge("sluice_waiting_pushes", "Pushes that wait for room.", s.waiting_pushes);
-  p.gauge("sluice_window_jobs", "Ready jobs kept in memory.", s.window_jobs);
-  p.gauge("sluice_window_bytes", "Bytes of ready jobs kept in memory.", s.window_bytes);
-  p.family("sluice_commit_seconds", "gauge", "How long commits take, by quantile.");
+  p.gauge("sluice_waiting_pushes", "Pushes that wait for capacity.", s.waiting_pushes);
+  p.gauge("sluice_window_jobs", "Ready jobs in memory.", s.window_jobs);
+  p.gauge("sluice_window_bytes", "Bytes of ready jobs in memory.", s.window_bytes);
+  p.family("sluice_commit_seconds", "gauge", "Duration of commits, by quantile.");
   p.sample_seconds(static_cast<double>(s.commit_p50_us) / 1e6, label("quantile", "0.5"));
   p.sample_seconds(static_cast<double>(s.commit_p99_us) / 1e6, label("quantile", "0.99"));
-  p.gauge("sluice_ready", "1 while pushes are taken.", h.takes_pushes ? 1 : 0);
+  p.gauge("sluice_ready", "1 while pushes are accepted.", h.takes_pushes ? 1 : 0);
 }
 
 template <class Member>
@@ -183,18 +184,19 @@ void write_http(page& p, const server_state& server) {
   p.counter("sluice_http_sent_bytes_total", "Bytes sent.",
             sum(server, [](const traffic& t) { return t.bytes_out.load(relaxed); }));
   p.counter("sluice_http_timeouts_total",
-            "Requests that came, or answers that were read, too slowly.",
+            "Requests that arrived too slowly, or replies that were read too slowly.",
             sum(server, [](const traffic& t) { return t.timeouts.load(relaxed); }));
 }
 
 void write_memory(page& p, const net::client_memory& memory) {
-  p.gauge("sluice_client_memory_bytes", "Memory that is held for connections.", memory.bytes());
-  p.gauge("sluice_client_memory_limit_bytes", "The budget for it.", memory.bytes_max());
+  p.gauge("sluice_client_memory_bytes", "Memory used for connections.", memory.bytes());
+  p.gauge("sluice_client_memory_limit_bytes", "Budget for the memory of connections.",
+          memory.bytes_max());
   p.counter("sluice_client_memory_closed_total",
-            "Idle connections closed because the budget was exceeded.", memory.closed());
+            "Connections closed because the budget was exceeded.", memory.closed());
 }
 
-// Zero where the system does not tell.
+// Returns zero if /proc is not available.
 std::uint64_t resident_bytes() {
   std::ifstream in("/proc/self/statm");
   std::uint64_t all = 0;

@@ -1,10 +1,10 @@
 #pragma once
 
-// Pushes jobs line by line as they arrive, so that a body of any length takes little memory.
+// Pushes NDJSON jobs as they arrive, so that a body of any length takes little memory.
 //
-// Lines that are there are pushed as a group; while it is under way nothing more is read, and the
-// sender waits. A line that is wrong is an error among the results, and does not hold up the
-// others; with all_or_nothing it ends the request, and nothing was pushed.
+// Complete lines are pushed in groups; while a group is pushed, nothing is read, and the sender
+// waits. An invalid line is an error among the results and does not affect the other lines; with
+// all_or_nothing it ends the request, and nothing is pushed.
 
 #include <cstddef>
 #include <memory>
@@ -21,55 +21,56 @@ namespace sluice::jobs::http {
 
 class ndjson_push : public std::enable_shared_from_this<ndjson_push> {
  public:
-  ndjson_push(server_state& server, engine& jobs, ticket to, push_parameters asked, identity who);
+  ndjson_push(server_state& server, engine& jobs, ticket reply, push_parameters asked,
+              identity caller);
 
-  // A part of the body. Only while it is hungry.
+  // Adds a part of the body. Must be called only while is_ready_for_more.
   void feed(std::string_view bytes);
-  // The body is over; the answer comes when the last group has.
+  // The body is complete; the reply follows after the last group.
   void end();
-  // Nobody will send the rest: what was not pushed yet never is.
+  // The client has gone: jobs that were not pushed yet are dropped.
   void abandon() noexcept { refused_ = true; }
-  // How long the body may be.
+  // Returns the limit of the body.
   std::size_t bytes_max() const noexcept;
-  // What it holds in memory, and what it may come to hold.
+  // Return the bytes in memory, and their maximum.
   std::size_t held_bytes() const noexcept { return pending_.size() + group_bytes_; }
   std::size_t held_bytes_max() const noexcept;
   std::size_t input_memory() const noexcept;
   std::size_t results_memory() const noexcept { return results_.memory(); }
-  // Whether more of the body may be read.
-  bool is_hungry() const noexcept { return !waits_ && !refused_; }
-  // It was answered before its end: the rest of the body is not wanted.
+  // Returns whether more of the body may be read.
+  bool is_ready_for_more() const noexcept { return !is_pushing_ && !refused_; }
+  // Returns whether the request was refused before its end: the rest of the body is not read.
   bool is_refused() const noexcept { return refused_; }
 
  private:
-  void go_on();
+  void push_lines();
   bool take_line(std::string_view line);
   void push_group();
   void push_all();
   void refuse(const error& why, const std::string& more = {});
   void finish();
-  // Everything is gathered, and pushed when the last line is there.
-  bool gathers() const noexcept { return asked_.mode == bulk::all_or_nothing; }
-  std::string partly() const;  // what to say about those that were pushed before an error
+  // If true, all jobs are collected and pushed after the last line.
+  bool is_all_or_nothing() const noexcept { return asked_.mode == bulk::all_or_nothing; }
+  std::string pushed_note() const;  // for an error: how many jobs were pushed before it
 
   server_state& server_;
   engine& jobs_;
-  const ticket to_;
+  const ticket reply_;
   const push_parameters asked_;
-  const identity who_;
+  const identity caller_;
 
-  std::string pending_;  // what has come and was not looked at
-  std::size_t looked_at_ = 0;
-  std::size_t scanned_ = 0;  // no line end up to here
-  std::size_t line_ = 0;     // how many were there
+  std::string pending_;       // received and not parsed
+  std::size_t consumed_ = 0;  // parsed prefix of pending_
+  std::size_t scanned_ = 0;   // prefix of pending_ without a line end
+  std::size_t line_ = 0;      // number of the last parsed line
   std::vector<job_spec> group_;
-  // Lines of the group that were wrong, with how many jobs of it stand before them.
-  std::vector<std::pair<std::size_t, error>> wrong_;
+  // Errors of invalid lines, each with the number of jobs of the group before it.
+  std::vector<std::pair<std::size_t, error>> invalid_;
   std::size_t group_bytes_ = 0;
-  push_results results_;  // all that are known
+  push_results results_;
   std::size_t jobs_count_ = 0;
-  std::size_t wrong_count_ = 0;
-  bool waits_ = false;
+  std::size_t invalid_count_ = 0;
+  bool is_pushing_ = false;
   bool ended_ = false;
   bool refused_ = false;
 };

@@ -1,6 +1,6 @@
 #pragma once
 
-// The OpenAPI document of this server, as it was when the server was built.
+// The OpenAPI document, compiled into the server.
 
 #include <string_view>
 

@@ -23,7 +23,8 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-// Of "jobs.example:8443" or "[::1]:80". Malformed input is split too, and equals only itself.
+// The parts of "jobs.example:8443" or "[::1]:80". Malformed input is split too, and equals only
+// itself.
 struct host_and_port {
   std::string_view host;
   std::string_view port;
@@ -125,7 +126,7 @@ bool is_own_origin(std::string_view origin, std::string_view scheme, std::string
 bool may_be_cross_origin(const request_head& head, std::string_view scheme,
                          std::span<const std::string> own) noexcept {
   if (!head.bearer.empty() || head.site == fetch_site::same_origin) return false;
-  // Another site's link may lead here, but only this server's pages may change something.
+  // Links of other sites may lead here, but only this server's pages may use unsafe methods.
   if (head.site == fetch_site::other && !is_safe(head.method)) return true;
   return head.origin && !is_own_origin(*head.origin, scheme, head.host_or_none(), own);
 }

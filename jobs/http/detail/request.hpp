@@ -1,6 +1,6 @@
 #pragma once
 
-// A request as far as the routes care: its first line and the few headers that mean something here.
+// The parts of a request that routes use: the request line and a few headers.
 
 #include <cstdint>
 #include <optional>
@@ -15,8 +15,8 @@ namespace sluice::jobs::http {
 enum class method : std::uint8_t { get, head, post, put, patch, remove, options, other };
 std::string_view to_string(method m) noexcept;
 
-// A form is what curl -d says when it is told nothing; such a body is read as JSON, as is one of
-// which nothing was said.
+// `form` is the default content type of curl -d; such a body is read as JSON, as is a body without
+// a content type.
 enum class media : std::uint8_t { none, json, ndjson, form, other };
 constexpr bool is_read_as_json(media m) noexcept {
   return m == media::json || m == media::none || m == media::form;
@@ -36,17 +36,18 @@ struct request_head {
   std::string target{};
   http::media media = media::none;
   std::optional<milliseconds> prefer_wait{};  // Prefer: wait=5
-  std::string last_event{};                   // Last-Event-ID: of a client that was away
+  std::string last_event{};                   // Last-Event-ID, from a client that reconnects
   bool expects_continue = false;
   bool expects_other = false;  // Expect: anything else
-  bool is_old = false;         // HTTP/1.0: an answer in parts ends with its connection
+  bool is_old = false;         // HTTP/1.0: a reply in parts ends with its connection
   bool has_length = false;     // Content-Length, or chunked
   std::optional<std::string> host{};
   std::optional<std::string> origin{};  // of the web page that sent the request
   fetch_site site = fetch_site::unknown;
   bool has_authorization = false;
   std::string bearer{};  // the token of Authorization: Bearer; empty: none, or more than one
-  // Why two programs could read this request differently; empty: they cannot. Refers to a literal.
+  // Why two programs could parse this request differently (request smuggling); empty: they cannot.
+  // Refers to a literal.
   std::string_view ambiguity{};
 
   std::string_view host_or_none() const noexcept { return host ? *host : std::string_view(); }
@@ -60,25 +61,25 @@ struct request_head {
   }
 };
 
-// The wait of a Prefer header, if it has one.
+// Returns the wait of a Prefer header, if present.
 std::optional<milliseconds> prefer_wait(std::string_view value) noexcept;
 
-// A host name that a web page elsewhere can make point here. Addresses and localhost are not, nor
-// are the names in `own`, with or without a port.
+// Returns whether a web page of another site could have made this host name point here (DNS
+// rebinding). Addresses, localhost and the names in `own`, with or without a port, are safe.
 bool is_foreign_host(std::string_view host, std::span<const std::string> own = {}) noexcept;
-// Whether an Origin has the scheme, host and port that a request was sent to; or is https with a
-// name of `own`, as behind a proxy that has the TLS. An address is compared like a name.
+// Returns whether an Origin has the scheme, host and port that a request was sent to, or is https
+// with a name of `own`, as behind a proxy with TLS. An address is compared like a name.
 bool is_own_origin(std::string_view origin, std::string_view scheme, std::string_view host,
                    std::span<const std::string> own = {}) noexcept;
-// Whether a web page of another origin may have made a browser send this request. Not with a bearer
-// token, which no page of another origin can add. `scheme` is that of the connection.
+// Returns whether a web page of another origin may have made a browser send this request. A bearer
+// token excludes that: no such page can add it. `scheme` is the scheme of the connection.
 bool may_be_cross_origin(const request_head& head, std::string_view scheme,
                          std::span<const std::string> own) noexcept;
 
-// What stands behind Bearer in an Authorization header; empty: nothing, or another scheme.
+// Returns the token of an Authorization header; empty: no token, or another scheme than Bearer.
 std::string_view bearer_of(std::string_view authorization) noexcept;
 
-// What %41 stands for; none when it stands for nothing. In a query, + is a space.
+// Decodes %41 and the like; none: malformed. In a query, + is a space.
 std::optional<std::string> percent_decode(std::string_view text, bool plus_is_space);
 std::string percent_encode(std::string_view text);
 

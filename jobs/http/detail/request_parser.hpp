@@ -1,7 +1,7 @@
 #pragma once
 
-// Beast's incremental parser, taking only what is wanted of a request: no map of headers, and a
-// body that came in one piece is not copied.
+// Beast's incremental parser without a map of headers: keeps a few of them, and does not copy a
+// body that arrives in one piece.
 
 #include <boost/asio/buffer.hpp>
 #include <boost/beast/http/basic_parser.hpp>
@@ -22,13 +22,13 @@ class request_parser final : public boost::beast::http::basic_parser<true> {
 
   explicit request_parser(std::uint32_t head_bytes_max) : head_bytes_max_(head_bytes_max) {
     header_limit(head_bytes_max);
-    body_limit(boost::none);  // looked at below: it depends on the route
+    body_limit(boost::none);  // enforced by `take`: it depends on the route
   }
 
-  // As Beast's, but that the end of a body in chunks is not shown to it in pieces: its shortest
-  // form is five bytes, and Beast asserts that none is shorter after it has seen three of them.
-  // A line with the size of a chunk and its extensions, and the trailers, may be as long as a head;
-  // Beast has no limit for them: header_limit.
+  // Parses like Beast's put, with two differences. The end of a chunked body is not passed in
+  // pieces shorter than five bytes, its shortest form: Beast asserts otherwise. And a chunk-size
+  // line with extensions, or the trailers, longer than a head fail with header_limit: Beast has no
+  // limit for them.
   std::size_t put(boost::asio::const_buffer bytes, boost::beast::error_code& ec) {
     const bool is_in_chunks = is_header_done() && !is_done() && chunked();
     if (is_in_chunks && bytes.size() < last_chunk_bytes_min) {
@@ -46,7 +46,7 @@ class request_parser final : public boost::beast::http::basic_parser<true> {
   }
 
   const request_head& head() const noexcept { return head_; }
-  // What is done with the body, and how long it may be; set when the head is done.
+  // Sets the treatment of the body and its limit. Must be called when the head is complete.
   void use_body(body_use use, std::uint64_t bytes_max) noexcept {
     use_ = use;
     bytes_max_ = bytes_max;
@@ -54,21 +54,21 @@ class request_parser final : public boost::beast::http::basic_parser<true> {
   std::uint64_t bytes_max() const noexcept { return bytes_max_; }
   bool is_too_long() const noexcept { return too_long_; }
   std::uint64_t body_bytes() const noexcept { return received_; }
-  // The body that was kept. Valid as long as the bytes given to `put` last, and the parser.
+  // Returns the kept body. Valid as long as the parser and the bytes passed to `put` are.
   std::string_view body() const noexcept { return kept_.empty() ? piece_ : kept_; }
   std::size_t kept_bytes() const noexcept { return kept_.size(); }
   // Makes the body independent of the bytes given to `put`.
   void keep_body() {
     if (kept_.empty()) kept_ = std::exchange(piece_, {});
   }
-  // The body will be this long.
+  // Allocates memory for a body of this length.
   void reserve_body(std::size_t bytes) { kept_.reserve(bytes); }
   std::size_t memory() const noexcept {
     const auto size = [](const std::optional<std::string>& s) { return s ? s->size() : 0; };
     return kept_.capacity() + head_.target.size() + head_.bearer.size() + head_.last_event.size() +
            size(head_.host) + size(head_.origin);
   }
-  // What has come of the body that is streamed, since the last time.
+  // Returns the bytes of a streamed body that the last `put` parsed.
   std::string_view piece() noexcept { return std::exchange(piece_, {}); }
 
  private:
@@ -145,15 +145,15 @@ class request_parser final : public boost::beast::http::basic_parser<true> {
     }
   }
 
-  // Takes the value of a header that a request has once.
-  void take_once(std::optional<std::string>& into, string_view value, std::string_view twice) {
-    if (into) head_.ambiguity = twice;
-    into = plain(value);
+  // Stores the value of a header that may occur once.
+  void take_once(std::optional<std::string>& header, string_view value, std::string_view refusal) {
+    if (header) head_.ambiguity = refusal;
+    header = plain(value);
   }
 
   const std::size_t head_bytes_max_;
   request_head head_;
-  bool took_body_ = false;   // by the last `put`, of a chunk
+  bool took_body_ = false;   // the last `put` parsed bytes of a chunk
   bool has_coding_ = false;  // Transfer-Encoding
   bool has_content_length_ = false;
   body_use use_ = body_use::discard;
@@ -166,7 +166,7 @@ class request_parser final : public boost::beast::http::basic_parser<true> {
 
 inline void request_parser::on_field_impl(field name, string_view text, string_view value,
                                           error_code&) {
-  if (is_header_done()) return;  // a trailer: the head was acted on
+  if (is_header_done()) return;  // a trailer: the head was processed already
   switch (name) {
     case field::content_type:
       head_.media = media_of(plain(value));
@@ -179,7 +179,7 @@ inline void request_parser::on_field_impl(field name, string_view text, string_v
     case field::origin:
       return take_once(head_.origin, value, "there are two Origin headers: send one");
     case field::transfer_encoding:
-      // Beast takes a body whose last coding is another for no body at all (RFC 9112, 6.3).
+      // Beast treats a body whose last coding is not chunked as no body (RFC 9112, 6.3).
       has_coding_ = true;
       if (!boost::beast::iequals(value, "chunked")) {
         head_.ambiguity = "the only Transfer-Encoding that this server reads is chunked";
@@ -191,7 +191,7 @@ inline void request_parser::on_field_impl(field name, string_view text, string_v
       }
       return;
     case field::authorization:
-      // Of two of them nobody could say which one was meant.
+      // Two Authorization headers are ambiguous: use neither.
       head_.bearer = std::exchange(head_.has_authorization, true) ? std::string_view()
                                                                   : bearer_of(plain(value));
       return;

@@ -47,7 +47,7 @@ TEST(PreferHeader, MayHaveAWait) {
   }
 }
 
-TEST(HostHeader, IsForeignWhenItIsANameOfElsewhere) {
+TEST(HostHeader, IsForeignWhenItNamesAnotherHost) {
   for (const std::string_view host :
        {"", "localhost", "LocalHost:1", "127.0.0.1:7433", "[::1]:80", "10.0.0.1"}) {
     EXPECT_FALSE(is_foreign_host(host)) << host;
@@ -62,7 +62,7 @@ TEST(HostHeader, IsForeignWhenItIsANameOfElsewhere) {
   EXPECT_TRUE(is_foreign_host("three.example", own));
 }
 
-TEST(PercentEncoding, GoesBothWays) {
+TEST(PercentEncoding, IsReversible) {
   EXPECT_EQ(percent_decode("a%2Fb%20c+d", false), "a/b c+d");
   EXPECT_EQ(percent_decode("a+b", true), "a b");
   for (const std::string_view text : {"%", "%1", "%zz", "a%2", "%-1", "%+1"}) {
@@ -75,31 +75,32 @@ TEST(PercentEncoding, GoesBothWays) {
 
 TEST(Routes, AreFoundByMethodAndPath) {
   const routed push = find_route(method::post, "/v1/jobs");
-  ASSERT_NE(push.to, nullptr);
-  EXPECT_EQ(push.to->path, "/v1/jobs");
+  ASSERT_NE(push.target, nullptr);
+  EXPECT_EQ(push.target->path, "/v1/jobs");
   const routed ack = find_route(method::post, "/v1/jobs/42/ack");
-  ASSERT_NE(ack.to, nullptr);
+  ASSERT_NE(ack.target, nullptr);
   EXPECT_EQ(ack.id, 42U);
-  EXPECT_EQ(ack.to->while_closing, closing_rule::of_workers);
+  EXPECT_EQ(ack.target->while_closing, closing_rule::of_workers);
   EXPECT_EQ(find_route(method::get, "/v1/queues/a%2Fb").name, "a/b");
-  EXPECT_EQ(find_route(method::head, "/metrics").to, find_route(method::get, "/metrics").to);
+  EXPECT_EQ(find_route(method::head, "/metrics").target,
+            find_route(method::get, "/metrics").target);
 }
 
 TEST(Routes, LeadToTheirOwnHandlers) {
   std::set<std::pair<method, std::string_view>> seen;
   for (const route& r : routes()) {
-    EXPECT_TRUE(seen.emplace(r.method, r.path).second) << r.path << " is there twice";
+    EXPECT_TRUE(seen.emplace(r.method, r.path).second) << r.path << " is repeated";
     std::string path(r.path);
     if (const auto id = path.find("{id}"); id != std::string::npos) path.replace(id, 4, "7");
     if (const auto name = path.find("{name}"); name != std::string::npos)
       path.replace(name, 6, "q");
-    EXPECT_EQ(find_route(r.method, path).to, &r) << path;
+    EXPECT_EQ(find_route(r.method, path).target, &r) << path;
   }
 }
 
-TEST(Routes, SayWhichMethodsThereAre) {
+TEST(Routes, ListTheirMethods) {
   const routed wrong = find_route(method::patch, "/v1/jobs");
-  EXPECT_EQ(wrong.to, nullptr);
+  EXPECT_EQ(wrong.target, nullptr);
   EXPECT_EQ(wrong.status, 405);
   EXPECT_EQ(wrong.allow, "POST, GET, HEAD, OPTIONS");
   EXPECT_EQ(find_route(method::options, "/v1/leases").status, 204);
@@ -116,7 +117,7 @@ TEST(Problems, HaveAStatusForEveryCode) {
     EXPECT_NE(reason_of(p.status), "Unknown");
     const auto read = json::read<json::problem>(p.body);
     ASSERT_TRUE(read);
-    EXPECT_EQ(read->why.code, code);
+    EXPECT_EQ(read->error.code, code);
     EXPECT_EQ(p.headers.find("Retry-After") != std::string::npos, p.status == 503)
         << to_string(code);
   }

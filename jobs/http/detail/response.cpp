@@ -16,7 +16,7 @@ struct status_row {
   seconds retry_after;
 };
 
-// The one table.
+// The only mapping of errors to status codes.
 constexpr std::array<status_row, 18> statuses = {{
     {error_code::invalid, 400, seconds(0)},
     {error_code::too_large, 413, seconds(0)},

@@ -1,6 +1,6 @@
 #pragma once
 
-// An answer, and the one table that says which status an error has.
+// HTTP responses, and the table of status codes of errors.
 
 #include <chrono>
 #include <cstdint>
@@ -18,19 +18,19 @@ inline constexpr std::string_view problem_type = "application/problem+json";
 
 struct response {
   int status = 200;
-  std::string_view type{};  // of the body; empty: there is none
+  std::string_view type{};  // of the body; empty: no body
   std::string_view body{};
   std::string_view headers{};       // whole lines, each with its line end
   bool is_last = false;             // the connection ends after it
-  std::vector<lease_ref> leases{};  // given back when the answer cannot be written
+  std::vector<lease_ref> leases{};  // released if the response cannot be written
 };
 
 std::string_view reason_of(int status) noexcept;
 int status_of(error_code code) noexcept;
-// What Retry-After says; zero: nothing, because the same again would end the same way.
+// Returns the value of Retry-After; zero: no header, because a retry would fail in the same way.
 std::chrono::seconds retry_after(error_code code) noexcept;
 
-// A problem document, with its Retry-After. `status` zero: the code's.
+// A problem document with its headers. `status` zero: the status of the error's code.
 struct problem_parts {
   std::string body;
   std::string headers;
@@ -41,8 +41,8 @@ problem_parts make_problem(const error& why, int status = 0, std::string_view mo
 struct response_form {
   std::string_view date{};  // a whole header line
   bool keeps_alive = true;
-  bool without_body = false;  // of HEAD: the length is told, the body left out
-  // Of an answer in parts the head alone is written.
+  bool without_body = false;  // for HEAD: Content-Length without the body
+  // Not whole: only the head is written, for a response in parts.
   enum class frame : std::uint8_t { whole, chunked, to_the_end };
   frame body = frame::whole;
 };

@@ -14,7 +14,7 @@ using b = body_rule;
 using w = closing_rule;
 using a = access;
 
-// The routes of docs/reference/http.md; those that are asked most often first.
+// The routes of docs/reference/http.md; the most frequent ones first, as the search is linear.
 constexpr auto all_routes = std::to_array<route>({
     {m::post, "/v1/jobs", b::stream, w::answered, push_jobs, a::push},
     {m::post, "/v1/leases", b::json, w::answered, lease_jobs, a::work},
@@ -76,7 +76,7 @@ std::string_view take_segment(std::string_view& path) {
   return segment;
 }
 
-// Whether a path has the form of a route; what stands for {id}, {name} and {wid}.
+// Returns whether a path matches a route; sets `variable` to the segment of {id}, {name} or {wid}.
 bool matches(std::string_view pattern, std::string_view path, std::string_view& variable) {
   while (!pattern.empty() && !path.empty()) {
     const std::string_view wanted = take_segment(pattern);
@@ -95,7 +95,7 @@ bool serves(const route& r, method asked) {
   return r.method == asked || (r.method == method::get && asked == method::head);
 }
 
-// The variable of the path into the id or the name that it stands for; false: it stands for none.
+// Parses the variable of the path. Returns false and sets the problem if it is invalid.
 bool read_variable(const route& r, std::string_view text, routed& into) {
   if (r.path.find("{id}") != std::string_view::npos) {
     const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), into.id);
@@ -109,7 +109,7 @@ bool read_variable(const route& r, std::string_view text, routed& into) {
   const bool is_wid = r.path.find("{wid}") != std::string_view::npos;
   if (!is_wid && r.path.find("{name}") == std::string_view::npos) return true;
   auto name = percent_decode(text, false);
-  // A wid is whatever its worker calls itself.
+  // A wid is any text that its worker chose.
   const auto valid = !name    ? void_result(error{error_code::invalid, "bad %-escape in the path"})
                      : is_wid ? void_result(done{})
                               : validate_queue_name(*name);
@@ -136,7 +136,8 @@ std::span<const route> routes() noexcept {
 
 void begin_call(const route& r, call& c) {
   if (r.needs != access::open) {
-    if (const auto why = c.server.refusal_of(c.who, role_of(r.needs))) return c.to.refuse(*why);
+    if (const auto why = c.server.refusal_of(c.caller, role_of(r.needs)))
+      return c.reply.refuse(*why);
   }
   r.handle(c);
 }
@@ -160,18 +161,18 @@ routed find_route(method asked, std::string_view path) {
       add_allowed(found.allow, r.method);
       continue;
     }
-    if (read_variable(r, variable, found)) found.to = &r;
+    if (read_variable(r, variable, found)) found.target = &r;
     return found;
   }
   if (found.allow.empty()) {
-    found.detail = "there is nothing at " + std::string(path.substr(0, 200)) +
-                   "; the routes are in docs/reference/http.md";
+    found.detail = "no route matches " + std::string(path.substr(0, 200)) +
+                   "; the routes are listed in docs/reference/http.md";
     return found;
   }
   found.allow += ", OPTIONS";
   found.status = asked == method::options ? 204 : 405;
-  found.detail = std::string(to_string(asked)) + " is not a method of " +
-                 std::string(path.substr(0, 200)) + ", which has " + found.allow;
+  found.detail = std::string(path.substr(0, 200)) + " does not support " +
+                 std::string(to_string(asked)) + "; it supports " + found.allow;
   return found;
 }
 
@@ -184,8 +185,7 @@ result<bool> next_parameter(std::string_view& query, std::string& name, std::str
   auto left = percent_decode(one.substr(0, equal), true);
   auto right = percent_decode(one.substr(std::min(one.size(), equal + 1)), true);
   if (!left || !right) {
-    return error{error_code::invalid,
-                 "the query has a % that two hexadecimal digits do not follow"};
+    return error{error_code::invalid, "the query has a % without two hexadecimal digits after it"};
   }
   name = *std::move(left);
   value = *std::move(right);
@@ -198,7 +198,7 @@ error unknown_parameter(std::string_view name, std::span<const std::string_view>
     message += i == 0 ? "; known are " : ", ";
     message += known[i];
   }
-  if (known.empty()) message += "; this route has none";
+  if (known.empty()) message += "; this route takes none";
   return {error_code::invalid, std::move(message)};
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// Which handler a request goes to, by its method and path; or why it goes to none.
+// Maps method and path to a handler, or to a problem.
 
 #include <array>
 #include <cstddef>
@@ -23,37 +23,38 @@ namespace sluice::jobs::http {
 
 class server_state;
 
-// One request on its way through a handler.
+// A request that is passed to its handler.
 struct call {
   server_state& server;
   engine& jobs;
   const request_head& head;
   std::string_view body;
-  ticket to;
+  ticket reply;
   job_id id = 0;       // of a path with {id}
   std::string name{};  // of a path with {name} or {wid}
-  identity who{};      // asks
+  identity caller{};
 };
 
 enum class body_rule : std::uint8_t {
-  none,    // is read and not looked at
-  json,    // must be there
-  stream,  // must be there; NDJSON is pushed as it comes
+  none,    // read and ignored
+  json,    // required
+  stream,  // required; NDJSON is pushed as it arrives
 };
 
-// Whether a connection ends after a request while the server shuts down. All are answered.
+// Whether the connection ends after the request while the server shuts down. All requests are
+// answered.
 enum class closing_rule : std::uint8_t {
   answered,    // the connection ends after it
-  of_workers,  // about a lease that is open: the connection stays
+  of_workers,  // about an open lease: the connection stays
 };
 
-// Who may ask for it, where tokens are asked for.
+// The right that a request needs, if the server requires tokens.
 enum class access : std::uint8_t {
-  open,  // anybody
+  open,  // no token
   read,  // the role of that name, as are the next two
   push,
   work,
-  manage,  // the role push; it changes what others may have pushed, so it is audited
+  manage,  // the role push; audited, since it changes jobs that other clients may have pushed
   admin,   // the role admin; audited, unless it only reads
 };
 constexpr role role_of(access needs) noexcept {
@@ -81,7 +82,7 @@ struct route {
   access needs = access::admin;
 };
 
-// Checks the token again, as the body may have come long after the head, and calls the handler.
+// Checks the token again, since the body may arrive long after the head, and calls the handler.
 void begin_call(const route& r, call& c);
 
 constexpr bool is_audited(const route& r) noexcept {
@@ -90,18 +91,19 @@ constexpr bool is_audited(const route& r) noexcept {
 
 std::span<const route> routes() noexcept;
 
-// A request line that leads somewhere, or the problem that it has.
+// The route of a request line, or its problem.
 struct routed {
-  const route* to = nullptr;
+  const route* target = nullptr;
   job_id id = 0;
   std::string name{};
   int status = 404;     // when there is no route; 204: OPTIONS
-  std::string allow{};  // the methods that there are, for 405 and OPTIONS
+  std::string allow{};  // the supported methods, for 405 and OPTIONS
   std::string detail{};
 };
 routed find_route(http::method m, std::string_view path);
 
-// Reads the parameters that a query may have; names those that it may not.
+// Reads the parameters of a query, in the order of `names`. Fails with `invalid` for an unknown or
+// repeated one.
 template <std::size_t N>
 result<std::array<std::optional<std::string>, N>> read_query(
     std::string_view query, const std::array<std::string_view, N>& names);
@@ -121,8 +123,7 @@ result<std::array<std::optional<std::string>, N>> read_query(
     std::size_t at = 0;
     while (at < N && names[at] != name) ++at;
     if (at == N) return unknown_parameter(name, names);
-    if (values[at])
-      return error{error_code::invalid, "the parameter '" + name + "' is there twice"};
+    if (values[at]) return error{error_code::invalid, "the parameter '" + name + "' is repeated"};
     values[at] = value;
   }
   return values;

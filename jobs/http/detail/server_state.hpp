@@ -1,6 +1,6 @@
 #pragma once
 
-// What all connections of a server share: its options, what it has counted, whether it shuts down.
+// The state that all connections of a server share: options, counters, tokens, shutdown.
 
 #include <array>
 #include <cstddef>
@@ -23,22 +23,23 @@
 
 namespace sluice::jobs::http {
 
-// Counted by one loop alone, read by whoever asks; relaxed throughout: the counts order nothing.
+// Counters of one loop: written by its thread, read by any. relaxed throughout: the counts order
+// nothing.
 struct traffic {
   static constexpr std::size_t classes = 5;                          // 1xx to 5xx
   std::vector<std::array<atomic<std::uint64_t>, classes>> requests;  // by route; the last: no route
   atomic<std::uint64_t> accepted{0};                                 // connections
-  atomic<std::uint64_t> refused{0};                                  // ... beyond the limit
+  atomic<std::uint64_t> refused{0};                                  // connections over the limit
   atomic<std::uint64_t> open{0};
   atomic<std::uint64_t> bytes_in{0};
   atomic<std::uint64_t> bytes_out{0};
-  atomic<std::uint64_t> timeouts{0};  // requests, bodies and answers that took too long
+  atomic<std::uint64_t> timeouts{0};  // requests, bodies and replies that took too long
 
   traffic() : requests(routes().size() + 1) {}
 
-  void count(const route* to, int status) noexcept {
+  void count(const route* target, int status) noexcept {
     const auto at =
-        to != nullptr ? static_cast<std::size_t>(to - routes().data()) : routes().size();
+        target != nullptr ? static_cast<std::size_t>(target - routes().data()) : routes().size();
     const auto kind = static_cast<std::size_t>(status / 100 - 1);
     requests[at][kind < classes ? kind : classes - 1].fetch_add(1, relaxed);
   }
@@ -56,21 +57,21 @@ class server_state {
   const std::shared_ptr<net::client_memory> memory =
       options.memory != nullptr ? options.memory : std::make_shared<net::client_memory>();
 
-  // None: requests need no token. Only use_tokens replaces them.
+  // None: requests need no token. Replaced by use_tokens only.
   snapshot<std::optional<token_set>> tokens{options.tokens};
-  // What new connections begin TLS with; null: they do not.
+  // TLS context for new connections; null: plain HTTP.
   snapshot<std::shared_ptr<const net::tls_context>> tls{std::shared_ptr<const net::tls_context>()};
 
-  // Ends the waits that the new tokens do not allow.
+  // Replaces the tokens, and ends the waits that the new tokens do not allow.
   void use_tokens(std::optional<token_set> now);
   bool asks_for_tokens() const noexcept { return asks_for_tokens_.load(); }
-  // None if `who` still has the role `what` in these queues; without queues, in all queues that it
-  // had. Otherwise `unauthenticated`, with the right that the token has lost.
-  std::optional<error> refusal_of(const identity& who, role what,
+  // Returns none if `caller` still has the role `needed` in these queues; without queues, in all
+  // queues that it had. Otherwise returns `unauthenticated` and names the right that was lost.
+  std::optional<error> refusal_of(const identity& caller, role needed,
                                   std::span<const std::string> queues = {}) const;
   open_grants grants;
 
-  // Somebody has shown a token that is not known.
+  // Called for a request with an unknown token.
   void note_intrusion(std::string_view from);
 
   bool is_closing() const noexcept { return closing.load(relaxed); }
@@ -78,8 +79,8 @@ class server_state {
 
  private:
   atomic<bool> asks_for_tokens_{options.tokens.has_value()};
-  atomic<std::uint64_t> intrusions_{0};        // that were not told of
-  atomic<std::int64_t> intrusion_told_ms_{0};  // when the last were
+  atomic<std::uint64_t> intrusions_{0};           // since the last notice
+  atomic<std::int64_t> intrusion_noticed_ms_{0};  // time of the last notice
 };
 
 // The text of /metrics.

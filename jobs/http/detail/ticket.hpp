@@ -1,6 +1,7 @@
 #pragma once
 
-// The right, and the duty, to answer one request: carried by whatever finishes it.
+// The handle of one request's reply slot: must be used to answer exactly once. Passed along to the
+// function that completes the request.
 
 #include <cstdint>
 #include <memory>
@@ -16,21 +17,23 @@
 
 namespace sluice::jobs::http {
 
-// Whoever makes an answer that comes in parts. All of it on the thread of `home`.
+// Produces a reply in parts. All functions run on the thread of `home`.
 class part_source {
  public:
-  virtual void go_on() = 0;  // there is room for more, after there was none
+  // Called when capacity is free again after put_part returned false.
+  virtual void put_more() = 0;
 
  protected:
   ~part_source() = default;
 };
 
-// Whoever a request came from. All of it on the thread of `home`.
+// The connection that a request arrived on. All functions run on the thread of `home`.
 class answerer {
  public:
   virtual void answer(std::uint64_t number, response&& r) = 0;
-  // An answer in parts: its head, its parts, its end. After a part that fills what may be unsent
-  // (false) no more is put until `source` is told to go on. A client that has gone takes all of it.
+  // A reply in parts: head, parts, end. put_part returns false if the unsent bytes reached their
+  // limit: the next part must wait for put_more of `source`. Parts for a client that has gone are
+  // accepted and dropped.
   virtual void begin_parts(std::uint64_t number, response&& head,
                            std::shared_ptr<part_source> source) = 0;
   virtual bool put_part(std::uint64_t number, std::string_view bytes) = 0;
@@ -42,15 +45,15 @@ class answerer {
   // `end_load` or the answer. Drops `then` if the connection closes.
   virtual void begin_load(std::uint64_t number, unique_function<void()> then) = 0;
   virtual void end_load(std::uint64_t number) = 0;
-  // Something that a request waited for has come: its body may be read on.
+  // Resumes reading the body of a request.
   virtual void resume() = 0;
   virtual executor& home() noexcept = 0;
-  virtual void call_begins() noexcept = 0;  // a call of the engine that will come back to `home`
+  virtual void call_begins() noexcept = 0;  // an engine call whose result is posted to `home`
   virtual void call_ended() noexcept = 0;
-  // Asked to stop when the client has gone.
+  // Stop is requested when the client has gone.
   virtual std::stop_token gone() = 0;
   virtual bool is_gone() const noexcept = 0;
-  virtual std::string& scratch() noexcept = 0;  // empty; for a body, until it is answered
+  virtual std::string& scratch() noexcept = 0;  // an empty buffer for a body, valid until `answer`
 
  protected:
   ~answerer() = default;
@@ -59,12 +62,12 @@ class answerer {
 class ticket {
  public:
   ticket() = default;
-  ticket(std::shared_ptr<answerer> who, std::uint64_t number) noexcept
-      : who_(std::move(who)), number_(number) {}
+  ticket(std::shared_ptr<answerer> client, std::uint64_t number) noexcept
+      : client_(std::move(client)), number_(number) {}
 
-  answerer& who() const noexcept { return *who_; }
+  answerer& client() const noexcept { return *client_; }
 
-  void answer(response r) const { who_->answer(number_, std::move(r)); }
+  void answer(response r) const { client_->answer(number_, std::move(r)); }
   void answer(int status) const { answer({.status = status}); }
   void answer_json(int status, std::string_view body, std::string_view headers = {}) const {
     answer({.status = status, .type = json_type, .body = body, .headers = headers});
@@ -82,57 +85,59 @@ class ticket {
             .is_last = is_last});
   }
   void begin_parts(response head, std::shared_ptr<part_source> source) const {
-    who_->begin_parts(number_, std::move(head), std::move(source));
+    client_->begin_parts(number_, std::move(head), std::move(source));
   }
-  bool put_part(std::string_view bytes) const { return who_->put_part(number_, bytes); }
-  void end_parts() const { who_->end_parts(number_); }
-  void keep(std::size_t bytes) const { who_->keep(number_, bytes); }
-  void end_load() const { who_->end_load(number_); }
+  bool put_part(std::string_view bytes) const { return client_->put_part(number_, bytes); }
+  void end_parts() const { client_->end_parts(number_); }
+  void keep(std::size_t bytes) const { client_->keep(number_, bytes); }
+  void end_load() const { client_->end_load(number_); }
   // Calls `then(const ticket&)`; see answerer::begin_load.
   template <class Then>
   void begin_load(Then then) const {
-    who_->begin_load(number_, [to = *this, then = std::move(then)]() mutable { then(to); });
+    client_->begin_load(number_,
+                        [reply = *this, then = std::move(then)]() mutable { then(reply); });
   }
-  // The rest of the request will not be read.
+  // Refuses the request; the rest of it is not read.
   void refuse_and_end(const error& why) const { refuse(why, 0, {}, true); }
 
  private:
-  std::shared_ptr<answerer> who_;
+  std::shared_ptr<answerer> client_;
   std::uint64_t number_ = 0;
 };
 
-// Calls `then(const ticket&, value)` on the thread of the request's connection when the engine is
-// done.
+// Calls `then(const ticket&, value)` on the thread of the request's connection when `answer` is
+// ready.
 template <class T, class Then>
-void when_done(ticket to, future<T> answer, Then then) {
-  executor& home = to.who().home();
-  to.who().call_begins();
+void when_done(ticket reply, future<T> answer, Then then) {
+  executor& home = reply.client().home();
+  reply.client().call_begins();
   const auto dropped = std::move(answer).via(home).handle(
-      [to = std::move(to), then = std::move(then)](settled<T> ended) mutable {
+      [kept = std::move(reply), then = std::move(then)](settled<T> ended) mutable {
         // Moved out of the continuation, which may be destroyed on another thread.
-        const ticket mine = std::move(to);
+        const ticket own = std::move(kept);
         Then next = std::move(then);
         const struct last {
-          answerer& who;
-          ~last() { who.call_ended(); }
-        } at_the_end{mine.who()};
+          answerer& client;
+          ~last() { client.call_ended(); }
+        } at_the_end{own.client()};
         if (ended.has_value()) {
-          next(mine, std::move(ended).value());
+          next(own, std::move(ended).value());
         } else {
-          mine.refuse({error_code::io_error, "the server could not finish this request"}, 500);
+          own.refuse({error_code::io_error, "the server could not finish this request"}, 500);
         }
       });
 }
 
-// As `when_done` of the future that `call()` makes, for values that may contain whole jobs and are
-// only looked at: begins when the budget has memory for them (answerer::begin_load).
+// Like `when_done(reply, call(), then)`, for values that may contain whole jobs and are only
+// inspected: calls `call` when the budget has memory for them (answerer::begin_load).
 template <class Call, class Then>
 void when_loaded(const ticket& asked, Call call, Then then) {
-  asked.begin_load([call = std::move(call), then = std::move(then)](const ticket& to) mutable {
-    when_done(to, call(), [then = std::move(then)](const ticket& back, const auto& found) mutable {
-      back.end_load();
-      then(back, found);
-    });
+  asked.begin_load([call = std::move(call), then = std::move(then)](const ticket& reply) mutable {
+    when_done(reply, call(),
+              [then = std::move(then)](const ticket& back, const auto& found) mutable {
+                back.end_load();
+                then(back, found);
+              });
   });
 }
 

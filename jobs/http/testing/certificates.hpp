@@ -1,6 +1,6 @@
 #pragma once
 
-// Certificates for tests, made when they are wanted: for a name, for a time, signed by themselves.
+// Creates self-signed certificates for tests, with a given name and validity.
 //
 //     const auto files = make_certificate(folder, "server", {.names = "DNS:localhost"});
 
@@ -30,8 +30,8 @@ namespace detail {
 template <auto Free>
 struct freed_by {
   template <class T>
-  void operator()(T* it) const {
-    Free(it);
+  void operator()(T* object) const {
+    Free(object);
   }
 };
 struct closed_file {
@@ -41,14 +41,14 @@ using file_ptr = std::unique_ptr<std::FILE, closed_file>;
 using key_ptr = std::unique_ptr<EVP_PKEY, freed_by<EVP_PKEY_free>>;
 using x509_ptr = std::unique_ptr<X509, freed_by<X509_free>>;
 
-inline void add_extension(X509* to, int which, const std::string& value) {
+inline void add_extension(X509* certificate, int which, const std::string& value) {
   X509V3_CTX context;
   X509V3_set_ctx_nodb(&context);
-  X509V3_set_ctx(&context, to, to, nullptr, nullptr, 0);
+  X509V3_set_ctx(&context, certificate, certificate, nullptr, nullptr, 0);
   const std::unique_ptr<X509_EXTENSION, freed_by<X509_EXTENSION_free>> extension(
       X509V3_EXT_conf_nid(nullptr, &context, which, value.c_str()));
   ASSERT_NE(extension, nullptr) << value;
-  ASSERT_EQ(X509_add_ext(to, extension.get(), -1), 1);
+  ASSERT_EQ(X509_add_ext(certificate, extension.get(), -1), 1);
 }
 
 }  // namespace detail

@@ -43,7 +43,7 @@ class HttpTest : public ::testing::Test {
     ASSERT_TRUE(port) << port.error().message;
     port_ = *port;
   }
-  // Whatever a test did to it, the server still answers.
+  // Checks that the server still answers after the test.
   void TearDown() override {
     if (server_ == nullptr) return;
     if (expect_alive_ && is_impatient_) {
@@ -103,11 +103,11 @@ class HttpTest : public ::testing::Test {
     EXPECT_TRUE(p) << r.body;
     if (!p) return "";
     EXPECT_EQ(p->status, status);
-    EXPECT_EQ(p->why.code, code) << r.body;
+    EXPECT_EQ(p->error.code, code) << r.body;
     EXPECT_FALSE(p->title.empty());
-    EXPECT_FALSE(p->why.message.empty());
+    EXPECT_FALSE(p->error.message.empty());
     EXPECT_EQ(r.header("retry-after").empty(), status != 503) << r.body;
-    return p->why.message;
+    return p->error.message;
   }
 
   bool expect_alive_ = true;

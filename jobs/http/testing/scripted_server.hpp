@@ -1,6 +1,6 @@
 #pragma once
 
-// An HTTP server on a free port of the loopback interface that answers as a test says: well, badly,
+// An HTTP server on a free port of the loopback interface with scripted replies: valid, invalid,
 // in part, late, or not at all. With TLS if it is given a certificate.
 //
 //     scripted_server server([](const received& r) { return answer(200, R"({"id":1})"); });
@@ -68,7 +68,7 @@ inline reply_bytes json_answer(int status, std::string_view body) {
   return answer(status, body, "Content-Type: application/json\r\n");
 }
 
-// Not inside the class: clang does not take a nested one for default-constructible there.
+// Outside the class: clang does not treat a nested struct as default-constructible there.
 struct scripted_server_state {
   bool closing = false;
   int connections = 0;
@@ -118,11 +118,11 @@ class scripted_server {
 
   std::vector<received> requests() const { return state_.lock()->requests; }
   int connections() const { return state_.lock()->connections; }
-  // Connections that the other end has closed, or this one.
+  // Returns the number of closed connections.
   int closed() const { return state_.lock()->closed; }
   int most_under_way() const { return state_.lock()->most_under_way; }
 
-  // Until so many requests have come, connections were closed.
+  // Block until this many requests were received, or connections were closed.
   void await(std::size_t count) {
     await_that([=](const scripted_server_state& s) { return s.requests.size() >= count; });
   }
@@ -133,8 +133,8 @@ class scripted_server {
  private:
   template <class Holds>
   void await_that(Holds holds) {
-    const auto held = state_.try_lock_when_for(std::chrono::minutes(1), holds);
-    check(static_cast<bool>(held), "test", "what the test waits for, within a minute");
+    const auto held = state_.lock_when(holds, std::chrono::minutes(1));
+    check(static_cast<bool>(held), "test", "the awaited condition within a minute");
   }
 
   void accept_all() {

@@ -1,6 +1,6 @@
 #pragma once
 
-// A `wire` that speaks TLS, and takes whatever certificate it is shown.
+// A `wire` with TLS that accepts any certificate.
 
 #include <openssl/ssl.h>
 
@@ -25,7 +25,7 @@ class tls_wire : public wire {
       : wire(port), context_(SSL_CTX_new(TLS_client_method())) {
     std::signal(SIGPIPE, SIG_IGN);  // OpenSSL writes without MSG_NOSIGNAL
     SSL_CTX_set_options(context_.get(), SSL_OP_IGNORE_UNEXPECTED_EOF);
-    // Below 1.2 only with ciphers that nobody should use; here they may, to be refused.
+    // Allows versions below 1.2 with their weak ciphers, to test that the server refuses them.
     SSL_CTX_set_security_level(context_.get(), 0);
     SSL_CTX_set_min_proto_version(context_.get(), 0);
     SSL_CTX_set_max_proto_version(context_.get(), o.version_max);
@@ -46,7 +46,7 @@ class tls_wire : public wire {
     SSL_get0_alpn_selected(ssl_.get(), &name, &size);
     return {reinterpret_cast<const char*>(name), size};
   }
-  // The common name of the certificate that was shown.
+  // Returns the common name of the server's certificate.
   std::string shown() const {
     std::array<char, 128> text{};
     X509_NAME_get_text_by_NID(X509_get_subject_name(SSL_get0_peer_certificate(ssl_.get())),
@@ -55,10 +55,10 @@ class tls_wire : public wire {
   }
 
  protected:
-  ssize_t give(std::string_view bytes) override {
+  ssize_t send_some(std::string_view bytes) override {
     return SSL_write(ssl_.get(), bytes.data(), static_cast<int>(bytes.size()));
   }
-  ssize_t take(char* into, std::size_t size) override {
+  ssize_t receive_some(char* into, std::size_t size) override {
     const int n = SSL_read(ssl_.get(), into, static_cast<int>(size));
     return n > 0 || SSL_get_error(ssl_.get(), n) != SSL_ERROR_ZERO_RETURN ? n : 0;
   }

@@ -1,6 +1,6 @@
 #pragma once
 
-// A client that is nothing but a socket: tests say which bytes go out, and what must come back.
+// An HTTP client that is only a socket: tests choose the bytes to send and check the replies.
 //
 //     wire w(port);
 //     w.send("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");
@@ -50,50 +50,50 @@ class wire : public socket_wire {
     send(text);
   }
 
-  // The next answer, whole. `to_head`: that of a HEAD has no body whatever its length says.
+  // Reads the next response. `to_head`: it has no body, despite its Content-Length.
   reply receive(bool to_head = false) {
     reply r;
     std::size_t end = 0;
-    while ((end = held().find("\r\n\r\n")) == std::string::npos) {
+    while ((end = received().find("\r\n\r\n")) == std::string::npos) {
       if (!fill()) return r;
     }
-    read_head(r, held().substr(0, end + 2));
-    held().erase(0, end + 4);
+    read_head(r, received().substr(0, end + 2));
+    received().erase(0, end + 4);
     if (to_head || r.status == 204 || r.status < 200) return r;
     const std::size_t length = std::strtoul(r.header("content-length").c_str(), nullptr, 10);
-    while (held().size() < length) {
+    while (received().size() < length) {
       if (!fill()) {
         r.status = 0;
         return r;
       }
     }
-    r.body = held().substr(0, length);
-    held().erase(0, length);
+    r.body = received().substr(0, length);
+    received().erase(0, length);
     return r;
   }
-  // The head of an answer whose body comes in parts.
+  // Reads the head of a chunked response.
   reply receive_head() {
     reply r;
     std::size_t end = 0;
-    while ((end = held().find("\r\n\r\n")) == std::string::npos) {
+    while ((end = received().find("\r\n\r\n")) == std::string::npos) {
       if (!fill()) return r;
     }
-    read_head(r, held().substr(0, end + 2));
-    held().erase(0, end + 4);
+    read_head(r, received().substr(0, end + 2));
+    received().erase(0, end + 4);
     return r;
   }
-  // The next chunk of it. Empty: that was its end, a clean one if `clean_end` says so.
+  // Reads the next chunk. Empty: the end; `clean_end` then returns whether the last chunk arrived.
   std::string next_chunk() {
     std::size_t line = 0;
-    while ((line = held().find("\r\n")) == std::string::npos) {
+    while ((line = received().find("\r\n")) == std::string::npos) {
       if (!fill()) return {};
     }
-    const std::size_t length = std::strtoul(held().c_str(), nullptr, 16);
-    while (held().size() < line + 2 + length + 2) {
+    const std::size_t length = std::strtoul(received().c_str(), nullptr, 16);
+    while (received().size() < line + 2 + length + 2) {
       if (!fill()) return {};
     }
-    std::string chunk = held().substr(line + 2, length);
-    held().erase(0, line + 2 + length + 2);
+    std::string chunk = received().substr(line + 2, length);
+    received().erase(0, line + 2 + length + 2);
     clean_end_ = length == 0;
     return chunk;
   }
@@ -111,7 +111,7 @@ class wire : public socket_wire {
       std::ranges::transform(name, name.begin(),
                              [](char c) { return static_cast<char>(std::tolower(c)); });
       EXPECT_TRUE(r.headers.emplace(name, head.substr(colon + 2, end - colon - 2)).second)
-          << name << " is there twice";
+          << name << " is repeated";
       head.remove_prefix(end + 2);
     }
   }

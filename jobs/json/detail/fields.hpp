@@ -1,6 +1,7 @@
 #pragma once
 
-// What an object of a known shape may have: tables of names, each with what is done with its value.
+// Describes the fields of a JSON object: tables of names, each with the function that reads its
+// value.
 
 #include <array>
 #include <cstdint>
@@ -14,9 +15,9 @@
 namespace sluice::jobs::json::detail {
 
 enum class field_rule : std::uint8_t {
-  optional,  // may be left out; null says the same
+  optional,  // may be missing; null counts as missing
   required,
-  as_written,  // optional, and null is a value like any other
+  as_written,  // optional, and null is an ordinary value
 };
 
 template <class T>
@@ -31,8 +32,8 @@ void append_names(std::vector<std::string_view>& names, const Fields& fields) {
   for (const auto& f : fields) names.push_back(f.name);
 }
 
-// The member `key` when one of the fields has that name. `base` is the number of the first of them
-// among all fields of the object, whose bits in `seen` say which were there.
+// Reads the member `key` if a field has that name; returns false otherwise. `base` is the number of
+// the first field of this table among all fields of the object; `seen` has one bit per field.
 template <class T, class Fields>
 bool read_member(json_reader& in, T& into, std::string_view key, std::uint64_t& seen,
                  const Fields& fields, unsigned base) {
@@ -42,7 +43,7 @@ bool read_member(json_reader& in, T& into, std::string_view key, std::uint64_t& 
     const std::uint64_t bit = std::uint64_t{1} << (base + i);
     in.name_member(f.name);
     if ((seen & bit) != 0) {
-      in.refuse("this field is there twice");
+      in.refuse("duplicate field");
       return true;
     }
     seen |= bit;
@@ -60,8 +61,8 @@ void check_required(json_reader& in, std::uint64_t seen, const Fields& fields, u
   }
 }
 
-// Reads what follows in an object that was begun, up to its end; `first` is the name of the first
-// member, if that was read already. Up to 64 fields.
+// Reads the remaining members of an open object, up to its end. `first` is the name of the first
+// member if the caller has read it already. At most 64 fields.
 template <class T, class... Tables>
 void read_members(json_reader& in, T& into, std::optional<std::string_view> first,
                   const Tables&... tables) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// What of a text is UTF-8, character by character.
+// Validates UTF-8, character by character.
 
 #include <cstddef>
 #include <string_view>
@@ -11,8 +11,8 @@ constexpr bool is_continuation(char c) noexcept {
   return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U;
 }
 
-// How many bytes the character at `at` has; zero when there is none that UTF-8 allows (cut short,
-// overlong, a surrogate, beyond U+10FFFF).
+// Returns the number of bytes of the character at `at`; zero if it is not valid UTF-8 (truncated,
+// overlong, a surrogate, above U+10FFFF).
 constexpr std::size_t utf8_length(std::string_view text, std::size_t at) noexcept {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[at + i]); };
   const unsigned first = byte(0);

@@ -15,13 +15,13 @@ constexpr std::uint32_t bit(unsigned n) {
   return std::uint32_t{1} << n;
 }
 
-// The lowest bit of `set` that is not below `from`; 64 when there is none.
+// Returns the lowest bit of `set` at or above `from`, or 64.
 unsigned next_bit(std::uint64_t set, unsigned from) {
   if (from >= 64) return 64;
   return static_cast<unsigned>(std::countr_zero(set & (~std::uint64_t{0} << from)));
 }
 
-// The Monday to Friday that is nearest to a day without leaving its month.
+// Returns the weekday (Monday to Friday) nearest to a day, within its month.
 unsigned nearest_weekday(unsigned day, unsigned first_weekday, unsigned length) {
   const unsigned weekday = (first_weekday + day - 1) % 7;
   if (weekday == 6) return day > 1 ? day - 1 : day + 2;
@@ -62,13 +62,13 @@ bool cron_fields::ever() const {
   return false;
 }
 
-// The first time of day that matches, at or after the one that is given.
+// Returns the first matching time of day at or after a given one.
 std::optional<chrono::seconds> cron_fields::next_time(chrono::seconds time_of_day) const {
   const chrono::hh_mm_ss at(time_of_day);
   auto hour = static_cast<unsigned>(at.hours().count());
   auto minute = static_cast<unsigned>(at.minutes().count());
   unsigned second = next_bit(seconds, static_cast<unsigned>(at.seconds().count()));
-  // A part that has nothing left carries into the one before it and begins again.
+  // A part without a later match restarts and carries into the part before it.
   if (second == 64) {
     ++minute;
     second = next_bit(seconds, 0);

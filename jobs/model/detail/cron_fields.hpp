@@ -1,7 +1,7 @@
 #pragma once
 
-// What a cron line says, as sets of bits, and the search through the calendar for what matches. Of
-// time zones nothing is known here: times are those of one clock that is never changed.
+// A parsed cron line as sets of bits, and the search for matching times in the calendar.
+// Independent of time zones: times are local times without clock changes.
 
 #include <array>
 #include <chrono>
@@ -10,7 +10,7 @@
 
 namespace sluice::jobs::detail {
 
-// How the hours were written: it decides what a change of the clock does (cron_schedule.hpp).
+// The form of the hour field: it decides what happens at a clock change (cron_schedule.hpp).
 enum class hour_form : std::uint8_t { fixed, step, every };
 
 struct cron_fields {
@@ -30,11 +30,11 @@ struct cron_fields {
   bool has_seconds = false;  // six fields were written
   hour_form hours_as = hour_form::fixed;
 
-  // The days of a month that match: bit n is day n.
+  // Returns the matching days of a month: bit n is day n.
   std::uint32_t days_of(std::chrono::year_month month) const;
-  // Whether any day of the calendar matches.
+  // Returns true if some day of the calendar matches.
   bool ever() const;
-  // The first match at or after `from` and before `end`. Years -9999 to 9999.
+  // Returns the first match at or after `from` and before `end`. Years -9999 to 9999.
   std::optional<std::chrono::local_seconds> next_match(std::chrono::local_seconds from,
                                                        std::chrono::local_seconds end) const;
 
@@ -42,10 +42,10 @@ struct cron_fields {
   std::optional<std::chrono::seconds> next_time(std::chrono::seconds time_of_day) const;
 };
 
-// A line is fields, or @every so many milliseconds.
+// Either fields, or the period of an @every line.
 struct cron_line {
   cron_fields fields{};
-  std::chrono::milliseconds every{0};  // zero: the fields count
+  std::chrono::milliseconds every{0};  // zero: `fields` applies
 };
 
 }  // namespace sluice::jobs::detail

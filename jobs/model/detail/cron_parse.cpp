@@ -21,7 +21,7 @@ struct field_kind {
   std::string_view name;
   unsigned least;
   unsigned most;
-  std::span<const std::string_view> words{};  // for the values from `least` on
+  std::span<const std::string_view> words{};  // names of the values from `least` on
 };
 constexpr std::array<field_kind, 6> kinds = {{{"second", 0, 59, {}},
                                               {"minute", 0, 59, {}},
@@ -43,7 +43,7 @@ constexpr std::array<macro, 7> macros = {{{"@yearly", "0 0 1 1 *"},
                                           {"@midnight", "0 0 * * *"},
                                           {"@hourly", "0 * * * *"}}};
 
-// A part of the line, and where it begins.
+// A part of the line, and its column.
 struct piece {
   std::string_view text;
   std::size_t column = 1;
@@ -65,7 +65,7 @@ std::string lower(std::string_view text) {
   return out;
 }
 
-// Without what a terminal, a log or a JSON text would take amiss.
+// Replaces control characters, for terminals, logs and JSON.
 std::string printable(std::string_view text) {
   std::string out(text.substr(0, 80));
   std::ranges::replace_if(
@@ -94,22 +94,22 @@ std::string allowed(const field_kind& kind) {
   return out;
 }
 
-// Reads the fields of one line. The first error stays.
+// Parses the fields of one line. The first error is kept.
 class line_parser {
  public:
   explicit line_parser(std::string_view text) : text_(text) {}
 
-  const std::optional<error>& why() const { return why_; }
+  const std::optional<error>& first_error() const { return error_; }
 
-  void fail(std::size_t column, const std::string& what) {
-    if (!why_) why_ = cron_error(text_, column, what);
+  void fail(std::size_t column, const std::string& problem) {
+    if (!error_) error_ = cron_error(text_, column, problem);
   }
 
   void read_field(std::size_t index, piece field, cron_fields& out) {
     const field_kind& kind = kinds[index];
     std::uint64_t values = 0;
     std::size_t begin = 0;
-    while (!why_) {
+    while (!error_) {
       const std::size_t comma = std::min(field.text.find(',', begin), field.text.size());
       const piece item = field.part(begin, comma - begin);
       if (item.text.empty())
@@ -123,8 +123,8 @@ class line_parser {
   }
 
  private:
-  void fail(const field_kind& kind, piece at, const std::string& what) {
-    fail(at.column, std::string(kind.name) + " '" + printable(at.text) + "': " + what);
+  void fail(const field_kind& kind, piece at, const std::string& problem) {
+    fail(at.column, std::string(kind.name) + " '" + printable(at.text) + "': " + problem);
   }
 
   std::optional<unsigned> value_of(const field_kind& kind, std::string_view text) const {
@@ -152,46 +152,47 @@ class line_parser {
     if (step < 1 || step > kind.most) {
       fail(kind, item,
            "the step after / must be from 1 to " + std::to_string(kind.most) +
-               "; for a longer one there is @every");
+               "; use @every for a longer one");
     }
     return step;
   }
 
-  // A value, a range or *, each of the latter with a step or without.
+  // Parses a value, a range or *; a range and * may have a step.
   std::uint64_t read_item(const field_kind& kind, piece item) {
     const std::size_t slash = std::min(item.text.find('/'), item.text.size());
     const piece range = item.part(0, slash);
     unsigned from = kind.least;
-    unsigned to = kind.most;
+    unsigned last = kind.most;
     if (range.text == "?" && slash == item.text.size()) {
-      // As *, but never with a step.
+      // Like *, without a step.
     } else if (range.text != "*") {
       const std::size_t dash = range.text.find('-');
       from = need_value(kind, range.part(0, dash));
-      to = from;
+      last = from;
       if (dash != std::string_view::npos) {
-        to = need_value(kind, range.part(dash + 1));
-        // A week that is counted from Monday ends on Sunday.
-        if (kind.most == 7 && to == 0 && from > 0) to = 7;
-      } else if (!why_ && slash != item.text.size()) {
+        last = need_value(kind, range.part(dash + 1));
+        // In a week that starts on Monday, the end is Sunday.
+        if (kind.most == 7 && last == 0 && from > 0) last = 7;
+      } else if (!error_ && slash != item.text.size()) {
         fail(kind, item,
              "a step follows * or a range, as in " + std::to_string(from) + "-" +
                  std::to_string(kind.most) + printable(item.text.substr(slash)));
       }
     }
     const unsigned step = read_step(kind, item, slash);
-    if (!why_ && from > to) {
+    if (!error_ && from > last) {
       fail(kind, item,
            "the range runs backwards; write " + std::to_string(from) + "-" +
                std::to_string(kind.most) + "," + std::to_string(kind.least) + "-" +
-               std::to_string(to));
+               std::to_string(last));
     }
     std::uint64_t values = 0;
-    for (unsigned v = from; !why_ && v <= to; v += step) values |= std::uint64_t{1} << v;
+    for (unsigned v = from; !error_ && v <= last; v += step) values |= std::uint64_t{1} << v;
     return values;
   }
 
-  // L, LW and 15W of a day of month; 5L and 1#2 of a day of week. False: it is none of these.
+  // Parses L, LW and 15W of a day of month, and 5L and 1#2 of a day of week. Returns false for
+  // other text.
   bool read_special(std::size_t index, piece item, cron_fields& out) {
     const std::string text = lower(item.text);
     if (index == day_of_month) {
@@ -256,7 +257,7 @@ class line_parser {
   }
 
   std::string_view text_;
-  std::optional<error> why_;
+  std::optional<error> error_;
 };
 
 result<cron_line> parse_fields(std::string_view text, const std::vector<piece>& fields) {
@@ -273,12 +274,12 @@ result<cron_line> parse_fields(std::string_view text, const std::vector<piece>& 
   for (std::size_t i = 0; i < fields.size(); ++i) {
     parser.read_field(i + 6 - fields.size(), fields[i], line.fields);
   }
-  if (parser.why()) return *parser.why();
+  if (parser.first_error()) return *parser.first_error();
   if (!line.fields.ever()) {
     const std::size_t day = fields.size() - 3;
     return cron_error(text, fields[day].column,
-                      "never comes: day of month '" + printable(fields[day].text) + "' in month '" +
-                          printable(fields[day + 1].text) + "'" +
+                      "never occurs: day of month '" + printable(fields[day].text) +
+                          "' in month '" + printable(fields[day + 1].text) + "'" +
                           (line.fields.any_weekday
                                ? ""
                                : " on day of week '" + printable(fields[day + 2].text) + "'"));
@@ -286,7 +287,7 @@ result<cron_line> parse_fields(std::string_view text, const std::vector<piece>& 
   return line;
 }
 
-// 90s, 1h30m, 2d: the units in this order, each at most once.
+// Parses 90s, 1h30m, 2d: units in descending order, each at most once.
 std::optional<std::chrono::milliseconds> read_every(std::string_view text) {
   constexpr std::array<std::pair<char, std::int64_t>, 4> units = {
       {{'d', 86'400}, {'h', 3600}, {'m', 60}, {'s', 1}}};
@@ -333,16 +334,16 @@ result<cron_line> parse_macro(std::string_view text, const std::vector<piece>& w
     all += std::string(m.name) + ", ";
   }
   return cron_error(text, words[0].column,
-                    "'" + printable(words[0].text) + "' is not known; there are " + all +
+                    "'" + printable(words[0].text) + "' is unknown; valid names are " + all +
                         "and @every with a duration");
 }
 
 }  // namespace
 
-error cron_error(std::string_view text, std::size_t column, std::string_view what) {
+error cron_error(std::string_view text, std::size_t column, std::string_view problem) {
   std::string message = "cron '" + printable(text) + "': ";
   if (column != 0) message += "column " + std::to_string(column) + ": ";
-  return {error_code::invalid, message + std::string(what)};
+  return {error_code::invalid, message + std::string(problem)};
 }
 
 result<cron_line> parse_cron(std::string_view text) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// From the text of a cron line to what it says.
+// Parses a cron line.
 
 #include <string_view>
 
@@ -9,10 +9,10 @@
 
 namespace sluice::jobs::detail {
 
-// `text` has no spaces around it. Any bytes at all.
+// `text` must be trimmed and may have any bytes.
 result<cron_line> parse_cron(std::string_view text);
 
-// What is wrong with a line, as one message; the column counts from 1, zero: it is the whole line.
-error cron_error(std::string_view text, std::size_t column, std::string_view what);
+// Returns the error of a line, with the column counted from 1; zero: the whole line.
+error cron_error(std::string_view text, std::size_t column, std::string_view problem);
 
 }  // namespace sluice::jobs::detail

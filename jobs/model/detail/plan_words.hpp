@@ -1,6 +1,6 @@
 #pragma once
 
-// Numbers as a person reads them at a glance, in a sentence or beside an axis.
+// Short forms of numbers and durations, for sentences and the labels of an axis.
 
 #include <string>
 
@@ -8,7 +8,7 @@
 
 namespace sluice::jobs::detail {
 
-// "0", "950", "12.5k", "3.4M", at most three digits that mean something.
+// "0", "950", "12.5k", "3.4M": at most three significant digits.
 std::string short_number(double value);
 // "0s", "250ms", "1.5s", "1m30s", "2h05m", "3d04h".
 std::string short_duration(plan_seconds d);

@@ -19,19 +19,19 @@ bool is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-// Reads the text from left to right. The first error stays, and ends all reading.
+// Reads the text from left to right. The first error is kept and ends the parse.
 class rule_reader {
  public:
   explicit rule_reader(std::string_view text) : text_(text) {}
 
-  bool ok() const { return why_.empty(); }
-  const std::string& why() const { return why_; }
+  bool ok() const { return message_.empty(); }
+  const std::string& message() const { return message_; }
   bool at_end() const { return at_ == text_.size(); }
   char peek() const { return at_end() ? '\0' : text_[at_]; }
 
   void fail(std::string_view expected) {
     if (!ok()) return;
-    why_ = "expected " + std::string(expected) + " at character " + std::to_string(at_ + 1);
+    message_ = "expected " + std::string(expected) + " at character " + std::to_string(at_ + 1);
     at_ = text_.size();
   }
   bool take(char c) {
@@ -43,7 +43,7 @@ class rule_reader {
     if (!take(c)) fail("'" + std::string(1, c) + "'");
   }
 
-  unsigned number(unsigned least, unsigned most, std::string_view what) {
+  unsigned number(unsigned least, unsigned most, std::string_view unit) {
     const std::size_t begin = at_;
     unsigned value = 0;
     while (is_digit(peek()) && at_ - begin < 4) {
@@ -51,13 +51,13 @@ class rule_reader {
     }
     if (at_ == begin || value < least || value > most) {
       at_ = begin;
-      fail(std::string(what) + " from " + std::to_string(least) + " to " + std::to_string(most));
+      fail(std::string(unit) + " from " + std::to_string(least) + " to " + std::to_string(most));
       return least;
     }
     return value;
   }
 
-  // At least three letters, or anything of letters, digits, + and - between < and >.
+  // At least three letters, or letters, digits, + and - between < and >.
   std::string abbreviation() {
     const bool quoted = take('<');
     const std::size_t begin = at_;
@@ -104,7 +104,7 @@ class rule_reader {
  private:
   std::string_view text_;
   std::size_t at_ = 0;
-  std::string why_;
+  std::string message_;
 };
 
 }  // namespace
@@ -147,7 +147,7 @@ result<posix_tz> posix_tz::parse(std::string_view text) {
     tz.dst = std::move(dst);
     if (in.ok() && !in.at_end()) in.fail("the end of the rule");
   }
-  if (!in.ok()) return error{error_code::invalid, in.why()};
+  if (!in.ok()) return error{error_code::invalid, in.message()};
   return tz;
 }
 
@@ -159,7 +159,7 @@ std::array<posix_tz::change, 10> posix_tz::changes_around(year y) const {
     changes[at++] = {dst->begins.in(of)-from_utc, true};
     changes[at++] = {dst->ends.in(of)-dst->from_utc, false};
   }
-  // Daylight saving time all year ends at the moment at which it begins again: it goes on.
+  // All-year daylight saving time ends at the moment at which it begins again, so it never ends.
   std::ranges::sort(changes, [](const change& a, const change& b) {
     return a.when != b.when ? a.when < b.when : a.to_dst < b.to_dst;
   });

@@ -5,11 +5,12 @@
 namespace sluice::jobs::detail {
 namespace {
 
-error damaged(std::string what) {
-  return {error_code::corrupt, std::move(what)};
+error damaged(std::string problem) {
+  return {error_code::corrupt, std::move(problem)};
 }
 
-// Takes numbers off the front of the bytes; past their end it takes zeros and remembers.
+// Takes numbers from the front of the bytes; past their end it returns zeros and is_short() is
+// true.
 class byte_reader {
  public:
   explicit byte_reader(std::string_view bytes) : rest_(bytes) {}
@@ -51,7 +52,7 @@ struct header {
   std::uint32_t types = 0;
   std::uint32_t characters = 0;
 
-  // Of the data block that follows, with times of so many bytes. Cannot overflow.
+  // Returns the size of the data block, with times of `time_bytes` bytes. Cannot overflow.
   std::uint64_t block_bytes(std::uint64_t time_bytes) const {
     return changes * (time_bytes + 1) + types * std::uint64_t{6} + characters +
            leap_seconds * (time_bytes + 4) + standard_indicators + std::uint64_t{ut_indicators};
@@ -59,7 +60,7 @@ struct header {
 };
 
 result<header> read_header(byte_reader& in) {
-  if (in.take(4) != "TZif") return damaged("it does not begin as a time zone file");
+  if (in.take(4) != "TZif") return damaged("it has no header of a time zone file");
   header h;
   h.version = static_cast<char>(in.u8());
   in.take(15);
@@ -71,7 +72,7 @@ result<header> read_header(byte_reader& in) {
   h.characters = in.u32();
   if (in.is_short()) return damaged("it ends inside its header");
   if (h.version != 0 && (h.version < '2' || h.version > '4')) {
-    return damaged("its version is not known");
+    return damaged("its version is unknown");
   }
   return h;
 }
@@ -100,10 +101,10 @@ result<std::vector<tzif::local_type>> read_types(std::string_view block,
 }
 
 result<tzif> read_block(byte_reader& in, const header& h, std::uint64_t time_bytes) {
-  if (h.leap_seconds != 0) return damaged("it counts leap seconds, which UTC here does not");
+  if (h.leap_seconds != 0) return damaged("it counts leap seconds, which are not supported");
   if (h.types == 0 || h.types > 256) return damaged("it must have from 1 to 256 local time types");
   byte_reader times(in.take(h.changes * time_bytes));
-  byte_reader to(in.take(h.changes));
+  byte_reader new_types(in.take(h.changes));
   const std::string_view type_block = in.take(h.types * std::uint64_t{6});
   const std::string_view characters = in.take(h.characters);
   in.take(std::uint64_t{h.standard_indicators} + h.ut_indicators);
@@ -116,12 +117,12 @@ result<tzif> read_block(byte_reader& in, const header& h, std::uint64_t time_byt
   std::optional<std::int64_t> last;
   for (std::uint32_t i = 0; i < h.changes; ++i) {
     const std::int64_t when = time_bytes == 8 ? times.i64() : times.i32();
-    const std::uint8_t type = to.u8();
-    if (type >= zone.types.size()) return damaged("a change leads to a type that is not there");
+    const std::uint8_t type = new_types.u8();
+    if (type >= zone.types.size()) return damaged("a change refers to a missing type");
     if (last && when <= *last) return damaged("its changes are not in order of time");
     last = when;
     if (when >= time_max.time_since_epoch().count()) continue;
-    // Some writers begin with a change at the beginning of the universe.
+    // Some writers start with a change at the Big Bang.
     const sys_seconds at(seconds(std::max(when, time_min.time_since_epoch().count())));
     if (!zone.changes.empty() && zone.changes.back().when == at) zone.changes.pop_back();
     zone.changes.push_back({at, type});
@@ -151,7 +152,7 @@ result<tzif> tzif::parse(std::string_view bytes) {
   if (!first) return first.error();
   if (first->version == 0) return read_block(in, *first, 4);
 
-  in.take(first->block_bytes(4));  // for readers of version 1: the same, with less of it
+  in.take(first->block_bytes(4));  // the block for readers of version 1, with 32-bit times
   if (in.is_short()) return damaged("it ends inside its table");
   auto second = read_header(in);
   if (!second) return second.error();

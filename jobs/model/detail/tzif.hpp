@@ -15,9 +15,9 @@
 namespace sluice::jobs::detail {
 
 inline constexpr std::size_t tzif_bytes_max = 256 * 1024;
-// What is told from UTC by more than this is no clock on a wall (RFC 8536 recommends 25 and 26 h).
+// Larger offsets from UTC are treated as damage (RFC 8536 recommends 25 and 26 h).
 inline constexpr seconds utc_offset_max = std::chrono::hours(26);
-// Beyond, nothing changes any more: some 10,000 years around 1970.
+// Outside of these times, some 10,000 years around 1970, the offset is constant.
 inline constexpr sys_seconds time_min{seconds(-377'705'116'800)};  // the first of year -9999
 inline constexpr sys_seconds time_max{seconds(253'402'300'800)};   // the first of year 10000
 
@@ -29,13 +29,13 @@ struct tzif {
   };
   struct change {
     sys_seconds when{};
-    std::uint8_t to = 0;  // a type
+    std::uint8_t type = 0;  // index into `types`
   };
-  std::vector<local_type> types{};  // at least one; the first is that before the first change
+  std::vector<local_type> types{};  // at least one; the first applies before the first change
   std::vector<change> changes{};    // ascending, from time_min to time_max
-  std::optional<posix_tz> after{};  // the last change; none: it stays as the last change left it
+  std::optional<posix_tz> after{};  // the rule after the last change; none: its offset stays
 
-  // Any bytes at all. An error says what is wrong with them, and nothing of where they came from.
+  // Parses any bytes. The error describes the damage, without the name of the file.
   static result<tzif> parse(std::string_view bytes);
 };
 

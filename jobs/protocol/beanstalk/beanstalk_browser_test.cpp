@@ -10,7 +10,7 @@ using beanstalk_browser_test = testing::beanstalk_words;
 TEST_F(beanstalk_browser_test, AnHttpRequestEndsTheConnectionAndNoneOfItsCommandsIsExecuted) {
   for (const auto& request : testing::browser_requests("put 0 0 10 1\r\na\r\n")) {
     for (const std::size_t piece : {std::size_t{1}, std::size_t{100}, request.bytes.size()}) {
-      SCOPED_TRACE(request.what);
+      SCOPED_TRACE(request.label);
       auto browser = connect();
       for (std::string_view left = request.bytes; !left.empty();) {
         const std::size_t count = std::min(piece, left.size());

@@ -1,4 +1,4 @@
-// What can be done to one job or one tube: delete, release, bury, kick, peek, pause.
+// Commands about one job or one tube: delete, release, bury, kick, peek, pause.
 #include "jobs/protocol/beanstalk/testing/beanstalk_words.hpp"
 
 namespace sluice::jobs::beanstalk_job_test {
@@ -20,7 +20,7 @@ TEST_F(beanstalk_job_test, AJobInAnyStateButReservedByAnotherCanBeDeleted) {
   EXPECT_TRUE(has(1));
 }
 
-TEST_F(beanstalk_job_test, WhatHasEndedIsNotFoundAlthoughItsQueueKeepsIt) {
+TEST_F(beanstalk_job_test, AnEndedJobIsNotFoundAlthoughItsQueueKeepsIt) {
   configure({.keep_done = 1h});
   put("0 0 10", "a");
   ask("reserve\r\ndelete 1\r\n", "RESERVED 1 1\r\na\r\nDELETED\r\n");
@@ -33,7 +33,7 @@ TEST_F(beanstalk_job_test, WhatHasEndedIsNotFoundAlthoughItsQueueKeepsIt) {
   EXPECT_TRUE(has(1));
 }
 
-TEST_F(beanstalk_job_test, NobodyEndsWhatAnotherHasReserved) {
+TEST_F(beanstalk_job_test, AClientCannotEndAJobReservedByAnother) {
   put("0 0 10", "a");
   auto worker = connect();
   worker.ask("reserve\r\n", "RESERVED 1 1\r\na\r\n");
@@ -90,13 +90,13 @@ TEST_F(beanstalk_job_test, KickTakesBuriedJobsFirstAndElseDelayedOnes) {
   EXPECT_EQ(counts().ready, 5U);
 }
 
-TEST_F(beanstalk_job_test, KickIsAboutTheTubeThatIsUsed) {
+TEST_F(beanstalk_job_test, KickAffectsTheUsedTube) {
   put("0 100 10", "a");
   ask("use empty\r\nkick 10\r\nuse default\r\nkick 10\r\n",
       "USING empty\r\nKICKED 0\r\nUSING default\r\nKICKED 1\r\n");
 }
 
-TEST_F(beanstalk_job_test, ADelayedJobCanBeKickedAlone) {
+TEST_F(beanstalk_job_test, ADelayedJobCanBeKickedById) {
   put("0 100 10", "a");
   put("0 0 10", "b");
   ask("kick-job 1\r\nkick-job 2\r\n", "KICKED\r\nNOT_FOUND\r\n");
@@ -124,7 +124,7 @@ TEST_F(beanstalk_job_test, PeekBuriedShowsWhatKickTakes) {
                                                with_body("RESERVED", 2, "x") +
                                                with_body("RESERVED", 3, "x"));
   ask("bury 3 0\r\nbury 1 0\r\nbury 2 0\r\n", "BURIED\r\nBURIED\r\nBURIED\r\n");
-  // Buried, and reserved by its number: neither is for it.
+  // It finds neither the buried job nor the job reserved by id.
   ask("reserve-job 1\r\n", with_body("RESERVED", 1, "x"));
   for (const job_id next : {2U, 3U}) {
     ask("peek-buried\r\nkick 1\r\n", with_body("FOUND", next, "x") + "KICKED 1\r\n");
@@ -133,7 +133,7 @@ TEST_F(beanstalk_job_test, PeekBuriedShowsWhatKickTakes) {
   ask("peek-buried\r\n", "NOT_FOUND\r\n");
 }
 
-TEST_F(beanstalk_job_test, PeekDelayedPassesOverWhatIsReserved) {
+TEST_F(beanstalk_job_test, PeekDelayedSkipsReservedJobs) {
   put("0 100 10", "x");
   put("0 200 10", "x");
   ask("reserve-job 1\r\npeek-delayed\r\n",
@@ -169,7 +169,7 @@ TEST_F(beanstalk_job_test, ATubeThatIsOnlyUsedCanBePaused) {
   ask("watch q\r\nreserve-with-timeout 0\r\n", "WATCHING 2\r\nTIMED_OUT\r\n");
 }
 
-TEST_F(beanstalk_job_test, QuitEndsTheConversationBehindItsLastReply) {
+TEST_F(beanstalk_job_test, QuitEndsTheConnectionAfterItsLastReply) {
   say("put 0 0 10 1\r\na\r\nquit\r\nlist-tube-used\r\n");
   expect("INSERTED 1\r\n");
   first().expect_end();
@@ -186,7 +186,7 @@ TEST_F(beanstalk_job_test, ALineThatIsTooLongIsBadFormatUpToItsEnd) {
   expect("USING default\r\n");
 }
 
-TEST_F(beanstalk_job_test, WhatIsNoCommandIsSaidSo) {
+TEST_F(beanstalk_job_test, UnknownCommandsAreReported) {
   ask("\r\n", "UNKNOWN_COMMAND\r\n");
   ask("foo\r\nPUT 0 0 0 0\r\n reserve\r\nstatsx\r\n",
       "UNKNOWN_COMMAND\r\nUNKNOWN_COMMAND\r\nUNKNOWN_COMMAND\r\nUNKNOWN_COMMAND\r\n");
@@ -209,7 +209,7 @@ std::string all_commands(job_id id) {
          n + "\r\npeek-delayed\r\nstats\r\nreserve-with-timeout 0\r\n";
 }
 
-TEST_F(beanstalk_job_test, EveryCommandCanComeInOnePieceAndByteByByte) {
+TEST_F(beanstalk_job_test, EveryCommandCanArriveInOnePieceAndByteByByte) {
   const auto talk_all = [&](bool in_one_piece) {
     auto client = connect();
     client.ask("use a\r\n", "USING a\r\n");
@@ -226,7 +226,7 @@ TEST_F(beanstalk_job_test, EveryCommandCanComeInOnePieceAndByteByByte) {
   EXPECT_EQ(talk_all(true), talk_all(false));
 }
 
-TEST_F(beanstalk_job_test, AJobThatAFailingDiskDidNotLetGoIsStillReserved) {
+TEST_F(beanstalk_job_test, AJobWhoseEndFailsOnTheDiskIsStillReserved) {
   put("0 0 100", "a");
   ask("reserve\r\n", "RESERVED 1 1\r\na\r\n");
   drive.fails(error_code::io_error);
@@ -239,7 +239,7 @@ TEST_F(beanstalk_job_test, AJobThatAFailingDiskDidNotLetGoIsStillReserved) {
   EXPECT_FALSE(has(1));
 }
 
-TEST_F(beanstalk_job_test, WhatAFailingDiskDidNotStoreIsAnInternalErrorAndCanBeSaidAgain) {
+TEST_F(beanstalk_job_test, ACommandThatFailsOnTheDiskIsAnInternalErrorAndCanBeRepeated) {
   put("0 0 100", "a");
   put("0 1000 100", "b");
   put("0 0 100", "c");
@@ -254,21 +254,21 @@ TEST_F(beanstalk_job_test, WhatAFailingDiskDidNotStoreIsAnInternalErrorAndCanBeS
   ask("delete 1\r\ndelete 2\r\ndelete 3\r\n", "DELETED\r\nDELETED\r\nDELETED\r\n");
 }
 
-// The disk is slow: it has the job, and it is not stored yet.
+// The disk is slow: the client got the job before its transaction was committed.
 TEST_F(beanstalk_job_test, AWorkerThatWaitsHasAJobBeforeItsPutIsAnswered) {
   put("0 0 100", "a");
   ask("reserve\r\ndelete 1\r\n", "RESERVED 1 1\r\na\r\nDELETED\r\n");
   auto worker = connect();
   worker.say("reserve\r\n");
   settle();
-  drive.hold();
+  drive.block();
   say("put 0 0 100 1\r\nb\r\n");
   worker.expect("RESERVED 2 1\r\nb\r\n");
-  drive.await_held();
+  drive.await_blocked();
   EXPECT_EQ(worker.value("stats-job 2\r\n", "state"), "reserved");
   worker.ask("peek 2\r\n", "FOUND 2 1\r\nb\r\n");
   worker.say("delete 2\r\n");
-  drive.let_go();
+  drive.unblock();
   expect("INSERTED 2\r\n");
   worker.expect("DELETED\r\n");
 }

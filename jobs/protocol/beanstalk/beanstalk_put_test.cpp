@@ -1,4 +1,4 @@
-// put, use, and everything that can be wrong with them.
+// put and use, and their errors.
 #include "jobs/protocol/beanstalk/testing/beanstalk_words.hpp"
 
 namespace sluice::jobs::beanstalk_put_test {
@@ -22,28 +22,28 @@ TEST_F(beanstalk_put_test, APutBecomesAJobOfTheQueue) {
 TEST_F(beanstalk_put_test, APutIsAnsweredAfterItsCommit) {
   (void)first();
   settle();
-  drive.hold();
+  drive.block();
   say("put 0 0 10 1\r\na\r\n");
-  drive.await_held();
+  drive.await_blocked();
   EXPECT_EQ(later_.pending(), 0U);
   EXPECT_EQ(first().wire().received(), 0U);
-  drive.let_go();
+  drive.unblock();
   expect("INSERTED 1\r\n");
 }
 
-TEST_F(beanstalk_put_test, PutsThatComeTogetherShareACommit) {
+TEST_F(beanstalk_put_test, PipelinedPutsShareACommit) {
   in_one_commit([&] {
     std::string many;
     for (int i = 0; i < 50; ++i) many += "put 0 0 10 1\r\na\r\n";
     say(many);
-    drive.let_go();
+    drive.unblock();
   });
   quiet();
   EXPECT_EQ(drive.adds().back(), 50U);
   EXPECT_EQ(counts().ready, 50U);
 }
 
-TEST_F(beanstalk_put_test, RepliesComeInTheOrderOfTheCommands) {
+TEST_F(beanstalk_put_test, RepliesHaveTheOrderOfTheCommands) {
   say("put 0 0 10 1\r\na\r\nuse other\r\nput 0 0 10 1\r\nb\r\nlist-tube-used\r\nfoo\r\n"
       "put 0 0 10 1\r\nc\r\n");
   expect(
@@ -84,7 +84,7 @@ TEST_F(beanstalk_put_test, ABodyMayBeEmptyOrHaveAnyBytes) {
   ask("peek 2\r\n", "FOUND 2 15\r\n" + body + "\r\n");
 }
 
-TEST_F(beanstalk_put_test, ABodyWithoutItsEndIsRefusedAndTheStreamGoesOnBehindIt) {
+TEST_F(beanstalk_put_test, ABodyWithoutItsEndIsRefusedAndTheNextCommandIsRead) {
   ask("put 0 0 10 5\r\nhelloXXlist-tube-used\r\n", "EXPECTED_CRLF\r\nUSING default\r\n");
   ask("put 0 0 10 5\r\nhello\rXlist-tube-used\r\n", "EXPECTED_CRLF\r\nUSING default\r\n");
   ask("put 0 0 10 5\r\nhelloXX\r\n", "EXPECTED_CRLF\r\nUNKNOWN_COMMAND\r\n");
@@ -120,12 +120,12 @@ TEST_F(beanstalk_put_test, ABodyThatIsTooBigAndNeverWholeIsAnsweredAtTheEnd) {
   late.expect_end();
 }
 
-TEST_F(beanstalk_put_test, ABodyCanComeByteByByte) {
+TEST_F(beanstalk_put_test, ABodyCanArriveByteByByte) {
   for (const char c : std::string("put 0 0 10 5\r\nhello\r\nuse a\r\n")) say({&c, 1});
   expect("INSERTED 1\r\nUSING a\r\n");
 }
 
-TEST_F(beanstalk_put_test, WhatIsNoNumberIsBadFormat) {
+TEST_F(beanstalk_put_test, AnInvalidNumberIsBadFormat) {
   for (const char* const wrong : {"put",
                                   "put ",
                                   "put 0",
@@ -170,7 +170,7 @@ TEST_F(beanstalk_put_test, UseNamesTheTubeOfLaterPuts) {
   ask("list-tube-used\r\n", "USING a_b+/;.$()x\r\n");
 }
 
-TEST_F(beanstalk_put_test, WhatIsNoTubeIsBadFormat) {
+TEST_F(beanstalk_put_test, AnInvalidTubeIsBadFormat) {
   for (const std::string& wrong :
        {std::string("use"), std::string("use "), std::string("use  a"), std::string("use a "),
         std::string("use a b"), std::string("use -a"), std::string("use a@b"),
@@ -181,7 +181,7 @@ TEST_F(beanstalk_put_test, WhatIsNoTubeIsBadFormat) {
   }
 }
 
-TEST_F(beanstalk_put_test, ATubeHasTwoHundredBytesOfWhateverTheProtocolAllows) {
+TEST_F(beanstalk_put_test, ATubeHasUpToTwoHundredBytesOfTheAllowedCharacters) {
   for (const char c : std::string("aZ0+/;.$_()")) {
     const std::string name(200, c);
     SCOPED_TRACE(name);
@@ -211,7 +211,7 @@ TEST_F(beanstalk_put_test, APutThatAQueueDropsIsOutOfMemory) {
   expect("INSERTED 1\r\nOUT_OF_MEMORY\r\n");
 }
 
-TEST_F(beanstalk_put_test, AQueueThatBlocksHoldsThePutUntilThereIsRoom) {
+TEST_F(beanstalk_put_test, AQueueThatBlocksDelaysThePutUntilThereIsCapacity) {
   configure({.capacity_jobs = 1, .when_full = overflow::block});
   ask("put 0 0 10 1\r\na\r\n", "INSERTED 1\r\n");
   say("put 0 0 10 1\r\nb\r\nlist-tubes\r\n");
@@ -221,7 +221,7 @@ TEST_F(beanstalk_put_test, AQueueThatBlocksHoldsThePutUntilThereIsRoom) {
   expect("INSERTED 2\r\nOK 14\r\n---\n- default\n\r\n");
 }
 
-TEST_F(beanstalk_put_test, APutThatFindsNoRoomInTimeIsOutOfMemory) {
+TEST_F(beanstalk_put_test, APutWithoutCapacityInTimeIsOutOfMemory) {
   server_options.put_wait = 5s;
   configure({.capacity_jobs = 1, .when_full = overflow::block});
   ask("put 0 0 10 1\r\na\r\n", "INSERTED 1\r\n");
@@ -245,7 +245,7 @@ TEST_F(beanstalk_put_test, AFullDiskIsOutOfMemoryAndAFailingOneAnInternalError) 
   pass(2s);
 }
 
-TEST_F(beanstalk_put_test, WhileItDrainsPutsAreRefusedAndAllElseGoesOn) {
+TEST_F(beanstalk_put_test, WhileItDrainsPutsAreRefusedAndOtherCommandsContinue) {
   ask("put 0 0 10 1\r\na\r\n", "INSERTED 1\r\n");
   server().is_draining = true;
   say("put 0 0 10 1\r\nb\r\nlist-tube-used\r\nput 0 0 10 1\r\nabc\r\nput 0 0 10 70000\r\n" +
@@ -256,7 +256,7 @@ TEST_F(beanstalk_put_test, WhileItDrainsPutsAreRefusedAndAllElseGoesOn) {
   EXPECT_EQ(first().value("stats\r\n", "draining"), "true");
 }
 
-TEST_F(beanstalk_put_test, AnEngineThatIsClosedTakesPutsWhileThereIsRoom) {
+TEST_F(beanstalk_put_test, AClosedEngineAcceptsPutsWhileThereIsCapacity) {
   (void)first();
   configure({.capacity_jobs = 1, .when_full = overflow::block});
   e().close();
@@ -264,25 +264,25 @@ TEST_F(beanstalk_put_test, AnEngineThatIsClosedTakesPutsWhileThereIsRoom) {
   ask("put 0 0 10 1\r\na\r\n", "DRAINING\r\n");
 }
 
-TEST_F(beanstalk_put_test, AClientThatReadsNoRepliesIsHeldUpAfterSoMany) {
+TEST_F(beanstalk_put_test, AClientThatReadsNoRepliesIsBlockedAtTheLimit) {
   auto narrow = connect(4);
   settle();
-  drive.hold();
+  drive.block();
   std::string many;
   for (int i = 0; i < 10; ++i) many += "put 0 0 10 1\r\na\r\n";
   narrow.say(many);
-  drive.await_held();
+  drive.await_blocked();
   EXPECT_EQ(narrow.wire().open_replies(), 4U);
   EXPECT_GT(narrow.wire().unread(), 0U);
-  drive.let_go();
+  drive.unblock();
   quiet();
   EXPECT_EQ(narrow.wire().unread(), 0U);
   EXPECT_EQ(counts().ready, 10U);
   (void)narrow.wire().take();
 }
 
-// What the server posts is signed in its name.
-TEST_F(beanstalk_put_test, TheServersOwnQueuesAreNoTubes) {
+// Clients must not use the server's own queues: the server signs and posts their jobs.
+TEST_F(beanstalk_put_test, TheServersOwnQueuesAreNotTubes) {
   ask("use sluice/webhooks\r\nwatch sluice/webhooks\r\nuse sluice/\r\n",
       "BAD_FORMAT\r\nBAD_FORMAT\r\nBAD_FORMAT\r\n");
   put("0 0 10", "a");
@@ -292,7 +292,7 @@ TEST_F(beanstalk_put_test, TheServersOwnQueuesAreNoTubes) {
       "USING sluice\r\nUSING my/sluice/x\r\nWATCHING 2\r\n");
 }
 
-TEST_F(beanstalk_put_test, JobsInTheServersOwnQueuesAreLeftAlone) {
+TEST_F(beanstalk_put_test, JobsInTheServersOwnQueuesAreSkipped) {
   const std::string own(webhook_queue);
   push({.queue = own, .kind = "sluice.webhook"});
   ask("pause-tube " + own + " 60\r\n", "NOT_FOUND\r\n");

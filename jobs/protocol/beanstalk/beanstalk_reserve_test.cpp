@@ -1,4 +1,4 @@
-// reserve in all its forms, DEADLINE_SOON, and what becomes of reserved jobs.
+// The reserve commands, DEADLINE_SOON, and the ends of reserved jobs.
 #include "jobs/protocol/beanstalk/testing/beanstalk_words.hpp"
 
 namespace sluice::jobs::beanstalk_reserve_test {
@@ -31,7 +31,7 @@ TEST_F(beanstalk_reserve_test, TheMostUrgentJobOfAllWatchedTubesIsFirst) {
       "RESERVED 1 1\r\n1\r\nRESERVED 4 1\r\n4\r\n");
 }
 
-TEST_F(beanstalk_reserve_test, AReserveWaitsForAJobAndHoldsUpWhatComesBehindIt) {
+TEST_F(beanstalk_reserve_test, AReserveWaitsForAJobAndBlocksTheCommandsBehindIt) {
   say("reserve\r\nlist-tube-used\r\nwatch a\r\n");
   first().expect_nothing();
   EXPECT_EQ(server().waiting.load(), 1U);
@@ -42,7 +42,7 @@ TEST_F(beanstalk_reserve_test, AReserveWaitsForAJobAndHoldsUpWhatComesBehindIt) 
   EXPECT_EQ(server().waiting.load(), 0U);
 }
 
-TEST_F(beanstalk_reserve_test, ReservesThatComeTogetherAreServedTogetherAsFarAsThereAreJobs) {
+TEST_F(beanstalk_reserve_test, PipelinedReservesAreServedTogetherUpToTheNumberOfJobs) {
   say("reserve\r\nreserve\r\nreserve\r\nlist-tube-used\r\n");
   first().expect_nothing();
   auto producer = connect();
@@ -54,8 +54,8 @@ TEST_F(beanstalk_reserve_test, ReservesThatComeTogetherAreServedTogetherAsFarAsT
   expect("RESERVED 3 1\r\nc\r\nUSING default\r\n");
 }
 
-// A megabyte, and the job that goes beyond it.
-TEST_F(beanstalk_reserve_test, OfWhatReservesTogetherAreGrantedLittleIsKept) {
+// A megabyte, and one more job.
+TEST_F(beanstalk_reserve_test, JobsLeasedForSeveralReservesAreKeptUpToALimit) {
   constexpr int jobs = 16;
   server_options.job_bytes_max = 1 << 20;
   const std::string body(400 << 10, 'x');
@@ -64,7 +64,7 @@ TEST_F(beanstalk_reserve_test, OfWhatReservesTogetherAreGrantedLittleIsKept) {
   for (int i = 0; i < jobs; ++i) reserves += "reserve\r\n";
   say(reserves);
   for (job_id id = 1; id <= jobs; ++id) expect(with_body("RESERVED", id, body));
-  // Three at a time: 13 went back, then 10, 7, 4 and 1.
+  // Three at a time: 13 were released, then 10, 7, 4 and 1.
   EXPECT_EQ(e().stats().given_back, 35U);
   EXPECT_EQ(e().stats().running, 16U);
 }
@@ -81,18 +81,18 @@ TEST_F(beanstalk_reserve_test, DeletesAndReservesInTurnAreServedInOrder) {
   EXPECT_EQ(counts().ready, 1U);
 }
 
-// With room for three answers the second reserve is not reached before the deletes are committed;
-// its job is there by then.
-TEST_F(beanstalk_reserve_test, DeletesOfReservedJobsDoNotKeepReservesApart) {
+// With a limit of three replies, the second reserve is not read before the deletes are committed,
+// so its job is available.
+TEST_F(beanstalk_reserve_test, DeletesOfReservedJobsDoNotSeparateReserves) {
   for (int i = 0; i < 4; ++i) put("0 0 10", std::to_string(i));
   auto narrow = connect(3);
   narrow.ask("reserve\r\nreserve\r\n", "RESERVED 1 1\r\n0\r\nRESERVED 2 1\r\n1\r\n");
   settle();
-  drive.hold();
+  drive.block();
   narrow.say("delete 1\r\nreserve\r\ndelete 2\r\nreserve\r\n");
-  drive.await_held();
+  drive.await_blocked();
   EXPECT_EQ(e().stats().leased, 4U);
-  drive.let_go();
+  drive.unblock();
   narrow.expect("DELETED\r\nRESERVED 3 1\r\n2\r\nDELETED\r\nRESERVED 4 1\r\n3\r\n");
 }
 
@@ -103,7 +103,7 @@ TEST_F(beanstalk_reserve_test, ADeleteBetweenReservesFindsAJobThatIsReady) {
   EXPECT_FALSE(has(2));
 }
 
-TEST_F(beanstalk_reserve_test, ADeleteBetweenReservesFindsWhatTheFirstOfThemGot) {
+TEST_F(beanstalk_reserve_test, ADeleteBetweenReservesFindsTheJobOfTheFirstReserve) {
   for (int i = 0; i < 3; ++i) put("0 0 10", std::to_string(i));
   say("reserve\r\ndelete 1\r\nreserve\r\ndelete 2\r\nreserve\r\ndelete 2\r\n");
   expect(
@@ -111,7 +111,7 @@ TEST_F(beanstalk_reserve_test, ADeleteBetweenReservesFindsWhatTheFirstOfThemGot)
       "RESERVED 3 1\r\n2\r\nNOT_FOUND\r\n");
 }
 
-TEST_F(beanstalk_reserve_test, ADeleteBetweenReservesFindsAJobWhoseTimeIsOver) {
+TEST_F(beanstalk_reserve_test, ADeleteBetweenReservesFindsAJobWhoseLeaseExpired) {
   put("0 0 1", "a");
   ask("reserve\r\n", "RESERVED 1 1\r\na\r\n");
   put("0 0 10", "b");
@@ -121,8 +121,8 @@ TEST_F(beanstalk_reserve_test, ADeleteBetweenReservesFindsAJobWhoseTimeIsOver) {
   expect("RESERVED 2 1\r\nb\r\nDELETED\r\nRESERVED 3 1\r\nc\r\n");
 }
 
-// The place that a job has in its queue's concurrency is free when its delete is done.
-TEST_F(beanstalk_reserve_test, AReserveSeesWhatTheDeleteBeforeItSetFree) {
+// A delete frees a slot of the queue's concurrency limit.
+TEST_F(beanstalk_reserve_test, AReserveGetsAJobReleasedByThePreviousDelete) {
   put("0 0 10", "a");
   put("0 0 10", "b");
   configure({.concurrency = 1});
@@ -132,7 +132,7 @@ TEST_F(beanstalk_reserve_test, AReserveSeesWhatTheDeleteBeforeItSetFree) {
   expect("DELETED\r\nRESERVED 2 1\r\nb\r\nUSING default\r\n");
 }
 
-TEST_F(beanstalk_reserve_test, AReserveAfterADeleteIsOneOfThoseThatMayBeReserved) {
+TEST_F(beanstalk_reserve_test, AReserveAfterADeleteGetsAnAvailableJob) {
   options.running_max = 1;
   put("0 0 100", "a");
   put("0 0 100", "b");
@@ -141,24 +141,24 @@ TEST_F(beanstalk_reserve_test, AReserveAfterADeleteIsOneOfThoseThatMayBeReserved
   expect("DELETED\r\nRESERVED 2 1\r\nb\r\n");
 }
 
-TEST_F(beanstalk_reserve_test, AClientThatGoesWhileItsDeletesHoldAReserveUpTakesNothing) {
+TEST_F(beanstalk_reserve_test, AClientThatLeavesWhileAReserveWaitsForItsDeletesTakesNothing) {
   auto worker = connect();
   put("0 0 10", "a");
   put("0 0 10", "b");
   configure({.concurrency = 1});
   worker.ask("reserve\r\n", "RESERVED 1 1\r\na\r\n");
   settle();
-  drive.hold();
+  drive.block();
   worker.say("delete 1\r\nreserve-with-timeout 0\r\n");
-  drive.await_held();
+  drive.await_blocked();
   worker.wire().close();
-  drive.let_go();
+  drive.unblock();
   quiet();
   EXPECT_EQ(counts().ready, 1U);
   EXPECT_EQ(counts().running, 0U);
 }
 
-TEST_F(beanstalk_reserve_test, DeletesThatComeTogetherShareACommit) {
+TEST_F(beanstalk_reserve_test, PipelinedDeletesShareACommit) {
   for (int i = 0; i < 20; ++i) put("0 0 10", "x");
   std::string reserves;
   std::string deletes;
@@ -197,7 +197,7 @@ TEST_F(beanstalk_reserve_test, ATimeoutEndsTheWait) {
   expect("RESERVED 1 1\r\na\r\n");
 }
 
-TEST_F(beanstalk_reserve_test, AJobThatIsDueByTheTimeoutIsGivenThoughBothAreSeenLate) {
+TEST_F(beanstalk_reserve_test, AJobDueByTheTimeoutIsReturnedEvenIfBothAreDetectedLate) {
   put("0 2 10", "a");
   say("reserve-with-timeout 2\r\n");
   first().expect_nothing();
@@ -214,7 +214,7 @@ TEST_F(beanstalk_reserve_test, ADelayIsNeverCutShort) {
   ask("reserve-with-timeout 0\r\n", "RESERVED 1 1\r\na\r\n");
 }
 
-TEST_F(beanstalk_reserve_test, ATimeoutBelowZeroIsNone) {
+TEST_F(beanstalk_reserve_test, ATimeoutBelowZeroMeansNoLimit) {
   say("reserve-with-timeout -1\r\n");
   pass(1000h);
   first().expect_nothing();
@@ -243,7 +243,7 @@ TEST_F(beanstalk_reserve_test, AReservedJobThatIsNotEndedInTimeIsReadyAgain) {
   other.ask("delete 1\r\n", "DELETED\r\n");
 }
 
-TEST_F(beanstalk_reserve_test, AJobWhoseTimeIsOverCanBeDeletedWhileNobodyHasIt) {
+TEST_F(beanstalk_reserve_test, AJobWhoseLeaseExpiredCanBeDeletedWhileItIsNotReserved) {
   put("0 0 1", "a");
   ask("reserve\r\n", "RESERVED 1 1\r\na\r\n");
   pass(1s);
@@ -252,7 +252,7 @@ TEST_F(beanstalk_reserve_test, AJobWhoseTimeIsOverCanBeDeletedWhileNobodyHasIt) 
   EXPECT_FALSE(has(1));
 }
 
-TEST_F(beanstalk_reserve_test, InTheLastSecondAReserveThatWouldWaitHearsSo) {
+TEST_F(beanstalk_reserve_test, InTheLastSecondAReserveThatWouldWaitGetsDeadlineSoon) {
   put("0 0 1", "a");
   ask("reserve\r\n", "RESERVED 1 1\r\na\r\n");
   ask("reserve\r\n", "DEADLINE_SOON\r\n");
@@ -298,7 +298,7 @@ TEST_F(beanstalk_reserve_test, AnEndThatIsNoLongerNearDoesNotEndTheWait) {
   expect("DEADLINE_SOON\r\n");
 }
 
-TEST_F(beanstalk_reserve_test, AReserveThatOutwaitsItsJobsGetsThemBack) {
+TEST_F(beanstalk_reserve_test, AReserveThatOutlastsItsLeasesGetsTheJobsAgain) {
   put("0 0 3", "a");
   ask("reserve\r\n", "RESERVED 1 1\r\na\r\n");
   say("reserve\r\n");
@@ -311,7 +311,7 @@ TEST_F(beanstalk_reserve_test, AReserveThatOutwaitsItsJobsGetsThemBack) {
   ask("delete 1\r\n", "DELETED\r\n");
 }
 
-TEST_F(beanstalk_reserve_test, TouchGivesTheTimeToRunAnew) {
+TEST_F(beanstalk_reserve_test, TouchRestartsTheTimeToRun) {
   put("0 0 10", "a");
   ask("reserve\r\n", "RESERVED 1 1\r\na\r\n");
   for (int i = 0; i < 5; ++i) {
@@ -324,7 +324,7 @@ TEST_F(beanstalk_reserve_test, TouchGivesTheTimeToRunAnew) {
   EXPECT_EQ(server().reserved.load(), 0U);
 }
 
-TEST_F(beanstalk_reserve_test, AConnectionThatGoesGivesItsJobsBackAtOnce) {
+TEST_F(beanstalk_reserve_test, AConnectionThatClosesReleasesItsJobsAtOnce) {
   auto worker = connect();
   for (int i = 0; i < 3; ++i) put("0 0 100", "a");
   worker.say("reserve\r\nreserve\r\n");
@@ -336,7 +336,7 @@ TEST_F(beanstalk_reserve_test, AConnectionThatGoesGivesItsJobsBackAtOnce) {
   ask("reserve\r\n", "RESERVED 1 1\r\na\r\n");
 }
 
-TEST_F(beanstalk_reserve_test, AQuitGivesJobsBackAtOnceAlsoIfTheSocketStaysOpen) {
+TEST_F(beanstalk_reserve_test, AQuitReleasesJobsAtOnceEvenIfTheSocketStaysOpen) {
   auto worker = connect();
   for (int i = 0; i < 3; ++i) put("0 0 100", "a");
   worker.say("reserve\r\nreserve\r\ndelete 1\r\nreserve-job 3\r\nquit\r\n");
@@ -358,7 +358,7 @@ TEST_F(beanstalk_reserve_test, AQuitBehindAReserveThatWaitsWaitsToo) {
   ask("reserve-with-timeout 0\r\n", with_body("RESERVED", id, "a"));
 }
 
-TEST_F(beanstalk_reserve_test, AConnectionThatGoesWhileItWaitsTakesNothing) {
+TEST_F(beanstalk_reserve_test, AConnectionThatClosesWhileItWaitsTakesNothing) {
   auto worker = connect();
   worker.say("reserve\r\nreserve\r\n");
   worker.expect_nothing();
@@ -370,21 +370,21 @@ TEST_F(beanstalk_reserve_test, AConnectionThatGoesWhileItWaitsTakesNothing) {
   EXPECT_EQ(counts().ready, 1U);
 }
 
-TEST_F(beanstalk_reserve_test, JobsThatCameForReservesThatAreNotReachedAreGivenBack) {
+TEST_F(beanstalk_reserve_test, JobsLeasedForReservesThatAreNotReachedAreReleased) {
   for (int i = 0; i < 5; ++i) put("0 0 100", "a");
   auto narrow = connect(2);
   settle();
-  drive.hold();
+  drive.block();
   narrow.say("use x\r\nput 0 0 9 1\r\na\r\nreserve\r\nreserve\r\nreserve\r\n");
-  drive.await_held();
-  drive.let_go();
+  drive.await_blocked();
+  drive.unblock();
   quiet();
   narrow.wire().close();
   quiet();
   EXPECT_EQ(counts().ready, 5U);
 }
 
-TEST_F(beanstalk_reserve_test, AClientThatSaysNoMoreIsNotLeftWaiting) {
+TEST_F(beanstalk_reserve_test, AClientThatClosedItsSideDoesNotWait) {
   auto worker = connect();
   worker.say("reserve\r\nreserve-with-timeout 10\r\nlist-tube-used\r\n");
   worker.expect_nothing();
@@ -393,7 +393,7 @@ TEST_F(beanstalk_reserve_test, AClientThatSaysNoMoreIsNotLeftWaiting) {
   worker.expect_end();
 }
 
-TEST_F(beanstalk_reserve_test, WhatCameBeforeTheEndIsStillDone) {
+TEST_F(beanstalk_reserve_test, CommandsBeforeTheEndAreExecuted) {
   auto producer = connect();
   producer.say("put 0 0 10 1\r\na\r\nreserve\r\ndelete 1\r\nput 0 0 10 4\r\nab");
   producer.wire().half_close();
@@ -410,7 +410,7 @@ TEST_F(beanstalk_reserve_test, AServerThatStopsEndsTheWait) {
   worker.expect_end();
 }
 
-TEST_F(beanstalk_reserve_test, AnEngineThatClosesEndsTheConversationsOfThoseWhoHoldNothing) {
+TEST_F(beanstalk_reserve_test, AClosingEngineEndsConnectionsWithoutReservedJobs) {
   put("0 0 100", "a");
   auto holder = connect();
   holder.ask("reserve\r\n", "RESERVED 1 1\r\na\r\n");
@@ -433,7 +433,7 @@ TEST_F(beanstalk_reserve_test, TooManyReservedJobsAreOutOfMemory) {
   ask("reserve\r\n", "OUT_OF_MEMORY\r\n");
 }
 
-TEST_F(beanstalk_reserve_test, ReserveJobTakesAJobInAnyStateThatNobodyHas) {
+TEST_F(beanstalk_reserve_test, ReserveJobTakesAJobInAnyStateButReserved) {
   put("0 0 10", "ready");
   put("0 100 10", "delayed");
   put("0 0 10", "buried");
@@ -472,7 +472,7 @@ TEST_F(beanstalk_reserve_test, WatchAndIgnoreCountTheTubes) {
       "WATCHING 2\r\nWATCHING 3\r\nOK 23\r\n---\n- default\n- b\n- c+\n\r\n");
 }
 
-TEST_F(beanstalk_reserve_test, ATubeTooManyToWatchIsOutOfMemory) {
+TEST_F(beanstalk_reserve_test, WatchingTooManyTubesIsOutOfMemory) {
   for (int i = 2; i <= 1000; ++i) {
     ask("watch t" + std::to_string(i) + "\r\n", "WATCHING " + std::to_string(i) + "\r\n");
   }

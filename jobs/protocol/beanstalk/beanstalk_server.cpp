@@ -11,7 +11,7 @@
 namespace sluice::jobs {
 namespace {
 
-// What one put needs to be seen at once must not be more than a connection may show.
+// Raises command_bytes_max so that the largest put fits.
 protocol::wire_server_options fitted(const beanstalk_options& o) {
   protocol::wire_server_options wire = o.wire;
   wire.command_bytes_max = std::max<std::size_t>(
@@ -26,7 +26,7 @@ class beanstalk_server::impl {
   explicit impl(beanstalk_options o) : options(std::move(o)), wire(fitted(options)) {}
 
   const beanstalk_options options;
-  // Before the wire, whose connections use it to their end. Published once, by `start`.
+  // Declared before `wire`, whose connections use it until they end. Published once, by `start`.
   std::unique_ptr<beanstalk::server_state> state;
   atomic<beanstalk::server_state*> shared{nullptr};
   atomic<bool> is_draining{false};
@@ -40,15 +40,15 @@ beanstalk_server::~beanstalk_server() {
 }
 
 result<std::vector<std::uint16_t>> beanstalk_server::start(engine& jobs) {
-  check(impl_->state == nullptr, "sluice::jobs::beanstalk_server", "to be started once");
+  check(impl_->state == nullptr, "sluice::jobs::beanstalk_server", "one call of start");
   impl_->state = std::make_unique<beanstalk::server_state>(jobs, impl_->options);
   impl_->shared.store(impl_->state.get());
   if (impl_->is_draining.load()) impl_->state->is_draining.store(true);
   return impl_->wire.start(
-      [state = impl_->state.get()](protocol::client& to) {
-        return std::make_unique<beanstalk::beanstalk_session>(to, *state);
+      [state = impl_->state.get()](protocol::client& client) {
+        return std::make_unique<beanstalk::beanstalk_session>(client, *state);
       },
-      [&jobs](const std::function<void()>& between) { return jobs.help(between); });
+      [&jobs](const std::function<void()>& run_posted) { return jobs.commit_here(run_posted); });
 }
 
 void beanstalk_server::drain() {

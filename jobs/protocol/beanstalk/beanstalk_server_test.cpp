@@ -46,7 +46,7 @@ class beanstalk_server_test : public ::testing::Test {
   std::uint16_t port_ = 0;
 };
 
-TEST_F(beanstalk_server_test, AJobGoesThroughTheSocket) {
+TEST_F(beanstalk_server_test, AJobPassesThroughTheSocket) {
   start();
   auto w = connect();
   w.send("put 0 0 10 5\r\nhello\r\nreserve\r\ndelete 1\r\nquit\r\n");
@@ -59,7 +59,7 @@ TEST_F(beanstalk_server_test, AJobGoesThroughTheSocket) {
   EXPECT_GT(server_->counts().bytes_in, 0U);
 }
 
-TEST_F(beanstalk_server_test, ASocketOfThisMachineSpeaksTheSame) {
+TEST_F(beanstalk_server_test, AUnixSocketHasTheSameProtocol) {
   const sluice::testing::temporary_folder folder;
   const std::string path = folder.path() + "/b.sock";
   options_.wire.listen = {{.unix_path = path}};
@@ -70,7 +70,7 @@ TEST_F(beanstalk_server_test, ASocketOfThisMachineSpeaksTheSame) {
   EXPECT_EQ(jobs_->get(1).get()->spec.args.data, "a");
 }
 
-TEST_F(beanstalk_server_test, AClientThatIsKilledGivesItsJobsBack) {
+TEST_F(beanstalk_server_test, TheJobsOfAKilledClientAreReleased) {
   start();
   auto w = connect();
   w.send("put 0 0 1000 1\r\na\r\nreserve\r\n");
@@ -97,7 +97,7 @@ TEST_F(beanstalk_server_test, AClientThatIsKilledWhileItWaitsTakesNoJob) {
   EXPECT_EQ(next.line(), "FOUND 1 1");
 }
 
-TEST_F(beanstalk_server_test, AHalfClosedClientHearsAllItsAnswers) {
+TEST_F(beanstalk_server_test, AHalfClosedClientGetsAllItsReplies) {
   start();
   auto w = connect();
   w.send("put 0 0 10 1\r\na\r\ndelete 1\r\nreserve\r\nlist-tube-used\r\n");
@@ -109,7 +109,7 @@ TEST_F(beanstalk_server_test, AHalfClosedClientHearsAllItsAnswers) {
   EXPECT_TRUE(w.ends());
 }
 
-TEST_F(beanstalk_server_test, TheLargestBodyOfTheLargestKindGoesThrough) {
+TEST_F(beanstalk_server_test, TheLargestBodyPassesThroughTheSocket) {
   options_.job_bytes_max = 4u << 20;
   start();
   auto w = connect();
@@ -138,7 +138,7 @@ TEST_F(beanstalk_server_test, DrainAnswersPutsWithDraining) {
   EXPECT_EQ(w.line(), "RESERVED 1 1");
 }
 
-TEST_F(beanstalk_server_test, StoppingEndsWaitsAndGivesJobsBack) {
+TEST_F(beanstalk_server_test, StoppingEndsWaitsAndReleasesJobs) {
   start();
   auto holder = connect();
   holder.send("put 0 0 1000 1\r\na\r\nreserve\r\n");
@@ -155,7 +155,7 @@ TEST_F(beanstalk_server_test, StoppingEndsWaitsAndGivesJobsBack) {
   eventually([&] { return count(job_state::ready) == 1; });
 }
 
-TEST_F(beanstalk_server_test, MetricsAreThereOnceItHasStarted) {
+TEST_F(beanstalk_server_test, MetricsExistOnceItHasStarted) {
   beanstalk_server idle(options_);
   std::string out;
   idle.write_metrics(out);

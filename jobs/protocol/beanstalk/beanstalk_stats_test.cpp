@@ -1,4 +1,4 @@
-// The stats and list commands, field by field, and jobs that came or went another way.
+// The stats and list commands, field by field, also for jobs of other protocols.
 #include "jobs/protocol/beanstalk/detail/stats.hpp"
 #include "jobs/protocol/beanstalk/testing/beanstalk_words.hpp"
 
@@ -96,7 +96,7 @@ TEST_F(beanstalk_stats_test, ReadyJobsOfAPriBelow1024AreUrgent) {
   EXPECT_EQ(first().value("stats-tube default\r\n", "current-jobs-urgent"), "1");
 }
 
-TEST_F(beanstalk_stats_test, ATubeIsThereWhileItHoldsJobsOrSomebodyNamesIt) {
+TEST_F(beanstalk_stats_test, ATubeExistsWhileItHoldsJobsOrAClientNamesIt) {
   ask("stats-tube a\r\n", "NOT_FOUND\r\n");
   auto other = connect();
   other.ask("use a\r\n", "USING a\r\n");
@@ -123,7 +123,7 @@ TEST_F(beanstalk_stats_test, StatsJobHasEveryFieldInItsOrder) {
   ask("stats-job 99\r\nstats-job x\r\nstats-job\r\n", "NOT_FOUND\r\nBAD_FORMAT\r\nBAD_FORMAT\r\n");
 }
 
-TEST_F(beanstalk_stats_test, StatsJobTellsWhatBefellTheJob) {
+TEST_F(beanstalk_stats_test, StatsJobCountsTheEventsOfTheJob) {
   put("5 0 4", "a");
   ask("reserve\r\n", "RESERVED 1 1\r\na\r\n");
   pass(1s);
@@ -146,7 +146,7 @@ TEST_F(beanstalk_stats_test, StatsJobTellsWhatBefellTheJob) {
   EXPECT_EQ(first().value("stats-job 1\r\n", "reserves"), "3");
 }
 
-TEST_F(beanstalk_stats_test, AKickOfDelayedJobsIsCountedOfEachOfThem) {
+TEST_F(beanstalk_stats_test, AKickOfDelayedJobsIsCountedForEachJob) {
   put("5 30 10", "a");
   put("5 20 10", "b");
   put("5 10 10", "c");
@@ -173,7 +173,7 @@ TEST_F(beanstalk_stats_test, ABuriedJobThatIsReservedWasNotKicked) {
   EXPECT_EQ(first().value("stats-job 1\r\n", "kicks"), "3");
 }
 
-TEST_F(beanstalk_stats_test, TheTtrOfAJobThatSaysNoneIsThatOfItsQueue) {
+TEST_F(beanstalk_stats_test, TheTtrOfAJobWithoutOneIsThatOfItsQueue) {
   push({.kind = "k"});
   EXPECT_EQ(first().value("stats-job 1\r\n", "ttr"), "60");
   configure({.lease_for = 30s});
@@ -182,7 +182,7 @@ TEST_F(beanstalk_stats_test, TheTtrOfAJobThatSaysNoneIsThatOfItsQueue) {
   EXPECT_EQ(first().value("stats-job 1\r\n", "time-left"), "30");
 }
 
-TEST_F(beanstalk_stats_test, WhoAsksForMuchLetsOthersGoBetween) {
+TEST_F(beanstalk_stats_test, ExpensiveCommandsYieldToOtherClients) {
   for (int i = 0; i < 100; ++i) push({.queue = "q" + std::to_string(i)});
   say("stats\r\nlist-tubes\r\nlist-tube-used\r\n");
   EXPECT_EQ(first().wire().unread(), 28U);
@@ -193,7 +193,7 @@ TEST_F(beanstalk_stats_test, WhoAsksForMuchLetsOthersGoBetween) {
   EXPECT_TRUE(first().rest().ends_with("USING default\r\n"));
 }
 
-TEST_F(beanstalk_stats_test, WhoAsksForMuchAndSendsNoMoreHearsItAll) {
+TEST_F(beanstalk_stats_test, ExpensiveCommandsBeforeTheEndAreAllAnswered) {
   for (int i = 0; i < 100; ++i) push({.queue = "q" + std::to_string(i)});
   say("stats\r\nlist-tubes\r\nstats\r\nlist-tube-used\r\n");
   EXPECT_EQ(first().wire().unread(), 35U);
@@ -221,7 +221,7 @@ TEST_F(beanstalk_stats_test, MetricsHaveEveryCommand) {
   }
 }
 
-TEST_F(beanstalk_stats_test, AJobOfTheEngineIsWorkedHere) {
+TEST_F(beanstalk_stats_test, AJobOfTheEngineIsProcessedHere) {
   const job_id id =
       push({.queue = "mail:out", .kind = "mail", .args = {R"({"to":"ada"})"}, .priority = 3});
   ask("watch mail:out\r\nreserve\r\n", "WATCHING 2\r\nRESERVED 1 12\r\n{\"to\":\"ada\"}\r\n");
@@ -232,11 +232,11 @@ TEST_F(beanstalk_stats_test, AJobOfTheEngineIsWorkedHere) {
   EXPECT_FALSE(has(id));
 }
 
-TEST_F(beanstalk_stats_test, AJobThatWasPutHereIsWorkedByTheEngine) {
+TEST_F(beanstalk_stats_test, AJobThatWasPutHereIsProcessedByTheEngine) {
   put("3 0 10", "body");
   const leased_job taken = take();
-  EXPECT_EQ(taken.it->spec.args.data, "body");
-  EXPECT_EQ(taken.it->spec.kind, "beanstalk");
+  EXPECT_EQ(taken.job->spec.args.data, "body");
+  EXPECT_EQ(taken.job->spec.kind, "beanstalk");
   ask("delete 1\r\nreserve-with-timeout 0\r\nstats-tube x\r\n",
       "NOT_FOUND\r\nTIMED_OUT\r\nNOT_FOUND\r\n");
   EXPECT_EQ(first().value("stats-job 1\r\n", "state"), "reserved");
@@ -244,7 +244,7 @@ TEST_F(beanstalk_stats_test, AJobThatWasPutHereIsWorkedByTheEngine) {
   ask("peek 1\r\n", "NOT_FOUND\r\n");
 }
 
-TEST_F(beanstalk_stats_test, AJobThatDiedElsewhereIsBuriedHere) {
+TEST_F(beanstalk_stats_test, AJobThatDiedOverAnotherProtocolIsBuried) {
   push({.kind = "k"});
   const leased_job taken = take();
   EXPECT_TRUE(fail(taken, {.type = "oops", .for_good = true}));

@@ -1,11 +1,11 @@
 #pragma once
 
-// One client of a line protocol: reads its bytes for the session, keeps the replies in order, and
+// A connection of a line protocol: reads input for the session, keeps the replies in order, and
 // writes them.
 //
-// Everything runs on the loop's thread. An event (bytes, an answer, a deadline) ends in `pump`,
-// which lets the session take what it can, writes what is ready in one go, and reads on if it may.
-// A connection that has nothing unfinished holds no buffer.
+// Everything runs on the loop's thread. Every event (bytes, a reply, a deadline) ends in `pump`,
+// which passes input to the session, writes the ready replies, and reads if allowed. An idle
+// connection holds no buffer.
 
 #include <deque>
 #include <memory>
@@ -24,7 +24,8 @@
 
 namespace sluice::jobs::protocol {
 
-// What the connections of a server share. Counts are relaxed throughout: they order nothing.
+// The state that the connections of a server share. Counts are relaxed throughout: they order
+// nothing.
 struct wire_state {
   explicit wire_state(wire_server_options o) : options(std::move(o)) {}
 
@@ -52,8 +53,8 @@ class connection final : public net::peer, public client {
   // client
   std::uint64_t open() override;
   void answer(std::uint64_t reply, std::string_view bytes) override;
-  void say(std::string_view bytes) override { answer(open(), bytes); }
-  std::size_t room() const override;
+  void respond(std::string_view bytes) override { answer(open(), bytes); }
+  std::size_t replies_left() const override;
   std::size_t open_replies() const override { return replies_.size(); }
   void end() override;
   void resume() override;
@@ -77,21 +78,21 @@ class connection final : public net::peer, public client {
     return std::static_pointer_cast<connection>(shared_from_this());
   }
 
-  bool shake();
+  bool continue_handshake();
   void wait_readable();
   void wait_writable();
   void on_readable();
   void take_in(std::string_view fresh);
-  std::size_t let_session_take(std::string_view in);
-  void look_at_input();
-  bool wants_to_read() const noexcept;
-  bool asks_for_room();
-  void leave_room();
-  void has_room();
-  void on_memory(net::client_memory::account::notice what);
+  std::size_t feed_session(std::string_view in);
+  void process_input();
+  bool may_read() const noexcept;
+  bool waits_for_reservation();
+  void end_reservation();
+  void begin_use_of_reservation();
+  void on_memory(net::client_memory::account::notice received);
   void count_memory();
   bool has_memory() const noexcept;
-  time_point must_have_come_on_by() const;
+  time_point progress_deadline() const;
   void write();
   bool has_finished() const noexcept { return is_last_ && replies_.empty() && out_.empty(); }
   void begin_linger();
@@ -102,37 +103,37 @@ class connection final : public net::peer, public client {
   net::stream client_;
   net::client_memory::account memory_;
   const bool is_local_;
-  bool shaking_;
+  bool in_handshake_;
   std::unique_ptr<session> session_;
   std::stop_source gone_;
 
   // Reading.
-  std::string in_;           // what came and was not taken
-  bool look_again_ = false;  // the session may take more of it now
-  bool is_reading_ = false;  // waits for the socket
+  std::string in_;             // received and not consumed
+  bool must_consume_ = false;  // offer in_ to the session again
+  bool is_reading_ = false;    // waits for the socket
   bool saw_end_ = false;
-  bool told_end_ = false;              // ... and the session knows
+  bool reported_end_ = false;          // end_of_input was called
   bool is_last_ = false;               // nothing more is read
-  mutable bool lacks_memory_ = false;  // something was not done because has_memory was false
-  enum class room_state : std::uint8_t { none, waits, has };
-  room_state room_ = room_state::none;  // for a long command
-  time_point room_since_{};             // when it had some of the budget
-  std::size_t in_before_room_ = 0;      // bytes of the command at that time
+  mutable bool lacks_memory_ = false;  // has_memory returned false since the last notice
+  enum class reservation : std::uint8_t { none, waits, granted };
+  reservation reservation_ = reservation::none;  // for a long command
+  time_point granted_at_{};
+  std::size_t in_before_grant_ = 0;  // bytes of the command at granted_at_
 
   // Writing.
-  std::deque<reply> replies_;      // open ones, the first next
-  std::uint64_t first_reply_ = 0;  // the number of the first of them
-  std::size_t held_bytes_ = 0;     // of replies that wait for one before them
+  std::deque<reply> replies_;      // open, in order
+  std::uint64_t first_reply_ = 0;  // number of replies_.front()
+  std::size_t held_bytes_ = 0;     // of ready replies behind an open one
   net::unsent_bytes out_;
   bool is_writing_ = false;  // waits for the socket
 
-  bool lingers_ = false;
+  bool is_lingering_ = false;
   bool closed_ = false;
   time_point in_since_{};   // the first byte of in_
-  time_point out_since_{};  // when some of out_ was sent last
-  time_point seen_at_{};    // when something came or went last
+  time_point out_since_{};  // last progress in sending out_
+  time_point seen_at_{};    // last activity
   time_point wake_at_ = time_point::max();
-  time_point linger_until_{};
+  time_point linger_deadline_{};
 };
 
 }  // namespace sluice::jobs::protocol

@@ -22,7 +22,7 @@ class FaktoryBrowser : public faktory_words {
 TEST_F(FaktoryBrowser, AnHttpRequestEndsTheConnectionAndNoneOfItsCommandsIsExecuted) {
   for (const auto& request : browser_requests(commands())) {
     for (const std::size_t piece : {std::size_t{1}, std::size_t{100}, request.bytes.size()}) {
-      SCOPED_TRACE(request.what);
+      SCOPED_TRACE(request.label);
       auto& browser = connect();
       (void)browser.hear();
       send(browser, request.bytes, piece);
@@ -36,9 +36,9 @@ TEST_F(FaktoryBrowser, AnHttpRequestEndsTheConnectionAndNoneOfItsCommandsIsExecu
   EXPECT_EQ(all().connections.load(relaxed), 0U);
 }
 
-TEST_F(FaktoryBrowser, AnHttpRequestAfterHelloEndsTheConnectionAsWell) {
+TEST_F(FaktoryBrowser, AnHttpRequestAfterHelloEndsTheConnectionToo) {
   for (const auto& request : browser_requests(push_line("12345678") + "\r\n")) {
-    SCOPED_TRACE(request.what);
+    SCOPED_TRACE(request.label);
     auto& c = client();
     send(c, request.bytes, request.bytes.size());
     EXPECT_TRUE(c.wire().is_ended());

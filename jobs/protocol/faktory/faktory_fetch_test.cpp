@@ -1,4 +1,4 @@
-// FETCH and ACK: who gets which job, how long a fetch waits, and what becomes of it.
+// FETCH and ACK: the choice of the job, waits, and expired jobs.
 
 #include "jobs/json/text.hpp"
 #include "jobs/protocol/faktory/testing/faktory_words.hpp"
@@ -8,7 +8,7 @@ namespace {
 
 class FaktoryFetch : public faktory_words {};
 
-TEST_F(FaktoryFetch, AJobComesBackAsItWasSent) {
+TEST_F(FaktoryFetch, AFetchedJobEqualsThePushedJob) {
   auto& c = client();
   EXPECT_EQ(c.ask(R"(PUSH {"jid":"12345678","jobtype":"Mail","args":[ 1, 12345678901234567890, )"
                   R"({"a":"\u00e9"}],"queue":"low","retry":3,"custom":{"locale": "fr"},)"
@@ -21,7 +21,7 @@ TEST_F(FaktoryFetch, AJobComesBackAsItWasSent) {
             R"("enqueued_at":"2026-01-01T00:00:00.000Z"})");
 }
 
-TEST_F(FaktoryFetch, QueuesAreLookedAtInTheOrderInWhichTheyAreNamed) {
+TEST_F(FaktoryFetch, QueuesAreSearchedInTheGivenOrder) {
   auto& c = client();
   EXPECT_EQ(c.ask(push_line("in-low-1", R"("queue":"low")")), "+OK");
   EXPECT_EQ(c.ask(push_line("in-default")), "+OK");
@@ -41,7 +41,7 @@ TEST_F(FaktoryFetch, AQueueMustHaveAName) {
   EXPECT_TRUE(client().ask("FETCH default a@b").starts_with("-ERR the name of a queue may have"));
 }
 
-TEST_F(FaktoryFetch, ItWaitsTwoSecondsAndThenSaysNothing) {
+TEST_F(FaktoryFetch, ItWaitsTwoSecondsAndThenReturnsNull) {
   auto& c = client();
   c.begin_fetch();
   pass(1999ms);
@@ -50,7 +50,7 @@ TEST_F(FaktoryFetch, ItWaitsTwoSecondsAndThenSaysNothing) {
   EXPECT_EQ(c.hear(), "$-1");
 }
 
-TEST_F(FaktoryFetch, AJobThatIsDueBeforeTheEndOfTheWaitIsHandedOverThoughBothAreSeenLate) {
+TEST_F(FaktoryFetch, AJobDueBeforeTheEndOfTheWaitIsReturnedEvenIfBothAreDetectedLate) {
   auto& c = client();
   const std::string at = R"("at":")" + format_time(time.after(2s)) + '"';
   EXPECT_EQ(c.ask(push_line("12345678", at)), "+OK");
@@ -59,14 +59,14 @@ TEST_F(FaktoryFetch, AJobThatIsDueBeforeTheEndOfTheWaitIsHandedOverThoughBothAre
   EXPECT_EQ(jid_in(c.hear()), "\"12345678\"");
 }
 
-TEST_F(FaktoryFetch, AJobThatComesMeanwhileIsHandedOver) {
+TEST_F(FaktoryFetch, AJobThatArrivesMeanwhileIsReturned) {
   auto& w = worker();
   w.begin_fetch("FETCH a b");
   EXPECT_EQ(client().ask(push_line("12345678", R"("queue":"b")")), "+OK");
   EXPECT_EQ(jid_in(w.hear()), "\"12345678\"");
 }
 
-TEST_F(FaktoryFetch, WhatComesBehindItWaits) {
+TEST_F(FaktoryFetch, CommandsBehindItWait) {
   auto& w = worker();
   w.begin_fetch();
   w.send("INFO");
@@ -76,7 +76,7 @@ TEST_F(FaktoryFetch, WhatComesBehindItWaits) {
   EXPECT_TRUE(w.hear().starts_with("{\"server_utc_time\""));
 }
 
-TEST_F(FaktoryFetch, AClientThatGoesTakesNothing) {
+TEST_F(FaktoryFetch, AClientThatLeavesTakesNothing) {
   auto& w = worker();
   w.begin_fetch();
   w.wire().close();
@@ -86,26 +86,26 @@ TEST_F(FaktoryFetch, AClientThatGoesTakesNothing) {
   EXPECT_EQ(counts().ready, 1U);
 }
 
-TEST_F(FaktoryFetch, AJobThatComesAsTheClientGoesIsGivenBack) {
+TEST_F(FaktoryFetch, AJobLeasedWhileTheClientLeavesIsReleased) {
   auto& w = worker();
   w.begin_fetch();
   EXPECT_EQ(client().ask(push_line("12345678")), "+OK");
   sluice::testing::eventually([&] { return counts().running == 1; });
-  w.wire().close();  // before it was told
+  w.wire().close();  // before the reply
   w.settle();
   settle();
   EXPECT_EQ(counts().ready, 1U);
   EXPECT_EQ(jid_in(client().ask("FETCH")), "\"12345678\"");
 }
 
-TEST_F(FaktoryFetch, AClientThatSendsNoMoreWaitsNoMore) {
+TEST_F(FaktoryFetch, AClientThatClosedItsSideStopsWaiting) {
   auto& w = worker();
   w.begin_fetch();
   w.wire().half_close();
   EXPECT_EQ(w.hear(), "$-1");
 }
 
-TEST_F(FaktoryFetch, AServerThatFinishesLetsNobodyWait) {
+TEST_F(FaktoryFetch, AServerThatFinishesEndsAllWaits) {
   auto& w = worker();
   w.begin_fetch();
   w.wire().finish_up();
@@ -114,7 +114,7 @@ TEST_F(FaktoryFetch, AServerThatFinishesLetsNobodyWait) {
   EXPECT_FALSE(w.has_heard());
 }
 
-TEST_F(FaktoryFetch, AConnectionWithoutAWidMayFetchAndGivesBackWhenItGoes) {
+TEST_F(FaktoryFetch, AConnectionWithoutAWidMayFetchAndReturnsItsJobsWhenItCloses) {
   auto& c = client();
   EXPECT_EQ(c.ask(push_line("12345678")), "+OK");
   EXPECT_EQ(jid_in(c.ask("FETCH")), "\"12345678\"");
@@ -124,7 +124,7 @@ TEST_F(FaktoryFetch, AConnectionWithoutAWidMayFetchAndGivesBackWhenItGoes) {
   EXPECT_EQ(counts().ready, 1U);
 }
 
-TEST_F(FaktoryFetch, APausedQueueGivesNothing) {
+TEST_F(FaktoryFetch, APausedQueueReturnsNoJob) {
   auto& c = client();
   EXPECT_EQ(c.ask(push_line("12345678")), "+OK");
   EXPECT_EQ(c.ask("QUEUE PAUSE default"), "+OK");
@@ -145,7 +145,7 @@ TEST_F(FaktoryFetch, AnExpiredJobIsDroppedAndTheNextOneFetched) {
   EXPECT_EQ(all().counts.expired.load(relaxed), 2U);
 }
 
-TEST_F(FaktoryFetch, AnExpiredJobAloneLeavesTheFetchWaiting) {
+TEST_F(FaktoryFetch, AFetchContinuesToWaitAfterDroppingAnExpiredJob) {
   auto& c = client();
   EXPECT_EQ(c.ask(push_line("expired-1", R"("custom":{"expires_in":1})")), "+OK");
   pass(1s);
@@ -154,7 +154,7 @@ TEST_F(FaktoryFetch, AnExpiredJobAloneLeavesTheFetchWaiting) {
   EXPECT_EQ(c.hear(), "$-1");
 }
 
-TEST_F(FaktoryFetch, AnExpiredJobThatCannotBeDroppedIsGivenBack) {
+TEST_F(FaktoryFetch, AnExpiredJobThatCannotBeDroppedIsReleased) {
   auto& c = client();
   EXPECT_EQ(c.ask(push_line("expired-1", R"("custom":{"expires_in":1})")), "+OK");
   pass(1s);
@@ -179,7 +179,7 @@ TEST_F(FaktoryFetch, ExpiryOfAScheduledJobCountsFromItsTime) {
   EXPECT_EQ(jid_in(c.ask("FETCH")), "\"12345678\"");
 }
 
-TEST_F(FaktoryFetch, AcksInARowAreOneCommit) {
+TEST_F(FaktoryFetch, ConsecutiveAcksAreOneCommit) {
   auto& c = client();
   std::string acks;
   for (int i = 0; i < 50; ++i) {
@@ -201,11 +201,11 @@ TEST_F(FaktoryFetch, AnAckIsAnsweredAfterItsCommit) {
   EXPECT_EQ(c.ask(push_line("12345678")), "+OK");
   (void)c.ask("FETCH");
   settle();
-  drive.hold();
+  drive.block();
   c.send(R"(ACK {"jid":"12345678"})");
-  drive.await_held();
+  drive.await_blocked();
   EXPECT_FALSE(c.has_heard());
-  drive.let_go();
+  drive.unblock();
   EXPECT_EQ(c.hear(), "+OK");
 }
 
@@ -216,7 +216,7 @@ TEST_F(FaktoryFetch, AnAckOfAnUnknownJobIsFine) {
   EXPECT_EQ(c.ask("ACK 12345678"), "-ERR line 1, column 1: expected an object, found a number");
 }
 
-TEST_F(FaktoryFetch, AReservationThatRunsOutCountsAsAFailure) {
+TEST_F(FaktoryFetch, AnExpiredReservationCountsAsAFailure) {
   auto& c = client();
   EXPECT_EQ(c.ask(push_line("12345678", R"("reserve_for":60)")), "+OK");
   (void)c.ask("FETCH");
@@ -229,7 +229,7 @@ TEST_F(FaktoryFetch, AReservationThatRunsOutCountsAsAFailure) {
   EXPECT_EQ(member(again, "errtype"), "\"lease_expired\"");
 }
 
-TEST_F(FaktoryFetch, AnAckThatTheDiskRefusesCanBeTriedAgain) {
+TEST_F(FaktoryFetch, AnAckThatFailsOnTheDiskCanBeRepeated) {
   auto& c = client();
   EXPECT_EQ(c.ask(push_line("12345678")), "+OK");
   (void)c.ask("FETCH");
@@ -258,7 +258,7 @@ TEST_F(FaktoryFetch, TwoJobsMayHaveOneJid) {
   EXPECT_EQ(counts().unfinished(), 0U);
 }
 
-// What others pushed.
+// Jobs of other protocols.
 
 TEST_F(FaktoryFetch, AJobOfAnotherApiHasAJidOfItsNumber) {
   const job_id id = push({.kind = "mail",
@@ -287,16 +287,16 @@ TEST_F(FaktoryFetch, ArgsOfAnotherApiAreAnArray) {
   EXPECT_EQ(member(w.ask("FETCH"), "args"), "[]");
 }
 
-TEST_F(FaktoryFetch, AJobOfThisProtocolIsWorkedByAnother) {
+TEST_F(FaktoryFetch, AJobOfThisProtocolIsProcessedByAnother) {
   EXPECT_EQ(client().ask(push_line("12345678", R"("custom":{"a":1})")), "+OK");
   const leased_job job = take();
-  EXPECT_EQ(job.it->spec.kind, "mail");
-  EXPECT_EQ(job.it->spec.args.data, "[1]");
-  EXPECT_EQ(job.it->spec.metadata, R"({"faktory":{"jid":"12345678","custom":{"a":1}}})");
+  EXPECT_EQ(job.job->spec.kind, "mail");
+  EXPECT_EQ(job.job->spec.args.data, "[1]");
+  EXPECT_EQ(job.job->spec.metadata, R"({"faktory":{"jid":"12345678","custom":{"a":1}}})");
   EXPECT_TRUE(ack(job));
 }
 
-TEST_F(FaktoryFetch, MetadataThatOnlyLooksLikeOursIsHandedOnAsItIs) {
+TEST_F(FaktoryFetch, MetadataThatOnlyLooksLikeOursIsPassedUnchanged) {
   push({.kind = "k", .args = {"[]"}, .metadata = R"({"faktory":{"jid":7},"x":1})"});
   const std::string job = worker().ask("FETCH");
   EXPECT_EQ(member(job, "custom"), R"({"faktory":{"jid":7},"x":1})");

@@ -1,4 +1,4 @@
-// Who may speak, and how a conversation begins and ends.
+// Authentication, and the begin and end of a connection.
 
 #include "jobs/protocol/faktory/detail/sha256.hpp"
 #include "jobs/protocol/faktory/testing/faktory_words.hpp"
@@ -9,7 +9,7 @@ namespace {
 
 class FaktoryHello : public faktory_words {
  protected:
-  // Connects to a server with a password, and gives the salt that was sent.
+  // Connects to a server with a password, and returns the salt.
   std::string greeted_salt(speaker& s) {
     const std::string hi = s.hear();
     EXPECT_TRUE(hi.starts_with(R"(+HI {"v":2,"i":3000,"s":")")) << hi;
@@ -20,20 +20,20 @@ class FaktoryHello : public faktory_words {
   }
 };
 
-TEST_F(FaktoryHello, AServerWithoutAPasswordAsksForNone) {
+TEST_F(FaktoryHello, AServerWithoutAPasswordRequiresNone) {
   auto& s = connect();
   EXPECT_EQ(s.hear(), R"(+HI {"v":2})");
   EXPECT_EQ(s.ask(R"(HELLO {"v":2})"), "+OK");
 }
 
-TEST_F(FaktoryHello, APasswordHashIsSha256TakenAgainAndAgain) {
+TEST_F(FaktoryHello, APasswordHashIsIteratedSha256) {
   EXPECT_EQ(faktory::password_hash("abcde123", "123", 3),
             "ef646abadf4ffba660d9bbb8de8e45576970de917b4c9da8cad96b49e64636d9");
   EXPECT_EQ(faktory::password_hash("a", "bc", 1),
             "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }
 
-TEST_F(FaktoryHello, TheRightPasswordIsLetIn) {
+TEST_F(FaktoryHello, TheRightPasswordIsAccepted) {
   wire_options.password = "secret";
   auto& s = connect();
   const std::string salt = greeted_salt(s);
@@ -55,8 +55,8 @@ TEST_F(FaktoryHello, AWrongPasswordEndsTheConnection) {
   EXPECT_EQ(all().counts.bad_passwords.load(relaxed), 2U);
 }
 
-// Thousands of hashes: nobody who has no password holds up those who do.
-TEST_F(FaktoryHello, APasswordIsHashedElsewhereThanOnTheLoop) {
+// Thousands of hashes: failed logins must not delay other clients.
+TEST_F(FaktoryHello, APasswordIsNotHashedOnTheLoop) {
   wire_options.password = "secret";
   auto& s = connect();
   const std::string salt = greeted_salt(s);
@@ -64,12 +64,12 @@ TEST_F(FaktoryHello, APasswordIsHashedElsewhereThanOnTheLoop) {
   s.send(push_line("abcdefgh"));
   EXPECT_EQ(s.wire().received(), 0U);
   EXPECT_EQ(s.wire().open_replies(), 1U);
-  pass(3s);  // it was said in time
+  pass(3s);  // HELLO arrived in time
   EXPECT_EQ(s.hear(), "-ERR Invalid password");
   EXPECT_TRUE(s.wire().is_ended());
 }
 
-TEST_F(FaktoryHello, WhatCannotBeAHashIsRefusedWithoutOne) {
+TEST_F(FaktoryHello, AnInvalidHashIsRefusedWithoutHashing) {
   wire_options.password = "secret";
   for (const std::string& wrong :
        {std::string("x"), std::string(64, 'g'), std::string(64, 'A'), std::string(65, 'a')}) {
@@ -83,7 +83,7 @@ TEST_F(FaktoryHello, WhatCannotBeAHashIsRefusedWithoutOne) {
   EXPECT_FALSE(all().hashing.is_built());
 }
 
-TEST_F(FaktoryHello, OneThatGoesBeforeItsPasswordIsHashedIsNobody) {
+TEST_F(FaktoryHello, AClientThatLeavesBeforeItsPasswordIsHashedIsNotIntroduced) {
   wire_options.password = "secret";
   auto& s = connect();
   const std::string salt = greeted_salt(s);
@@ -94,11 +94,11 @@ TEST_F(FaktoryHello, OneThatGoesBeforeItsPasswordIsHashedIsNobody) {
   EXPECT_TRUE(all().crew.list().workers.empty());
 }
 
-TEST_F(FaktoryHello, WhenTooManyPasswordsWaitToBeHashedTheRestAreTurnedAway) {
+TEST_F(FaktoryHello, WhenTooManyPasswordsWaitToBeHashedTheRestAreRefused) {
   wire_options.password = "secret";
   wire_options.hash_iterations = 1;
-  const auto go_on = std::make_shared<sluice::event>();  // the pool outlives the test
-  (void)all().hashing.get().submit([go_on] { go_on->wait(); });
+  const auto proceed = std::make_shared<sluice::event>();  // the pool outlives the test
+  (void)all().hashing.get().submit([proceed] { proceed->wait(); });
   sluice::testing::eventually([&] { return all().hashing.get().stats().active == 1; });
   for (std::size_t i = 0; i < faktory::hashes_waiting_max; ++i) {
     auto& s = connect();
@@ -109,9 +109,9 @@ TEST_F(FaktoryHello, WhenTooManyPasswordsWaitToBeHashedTheRestAreTurnedAway) {
   auto& s = connect();
   (void)s.hear();
   s.send(hello_with(std::string(64, 'a')));
-  EXPECT_EQ(s.wire().take(), "-ERR too many say HELLO at once, try again later\r\n");
+  EXPECT_EQ(s.wire().take(), "-ERR too many HELLO commands at once, try again later\r\n");
   EXPECT_TRUE(s.wire().is_ended());
-  go_on->set();
+  proceed->set();
 }
 
 TEST_F(FaktoryHello, EveryConnectionHasASaltOfItsOwn) {
@@ -125,7 +125,7 @@ TEST_F(FaktoryHello, EveryConnectionHasASaltOfItsOwn) {
             "-ERR Invalid password");
 }
 
-TEST_F(FaktoryHello, ANewPasswordIsForConnectionsFromThenOn) {
+TEST_F(FaktoryHello, ANewPasswordAppliesToNewConnections) {
   wire_options.password = "old";
   auto& s = connect();
   const std::string salt = greeted_salt(s);
@@ -139,8 +139,9 @@ TEST_F(FaktoryHello, ANewPasswordIsForConnectionsFromThenOn) {
 TEST_F(FaktoryHello, AnotherVersionIsRefused) {
   auto& s = connect();
   (void)s.hear();
-  EXPECT_EQ(s.ask(R"(HELLO {"v":3})"), "-ERR this server speaks version 2 of the protocol, not 3");
-  EXPECT_EQ(s.ask(R"(HELLO {})"), "-ERR this server speaks version 2 of the protocol, not 0");
+  EXPECT_EQ(s.ask(R"(HELLO {"v":3})"),
+            "-ERR this server supports version 2 of the protocol, not 3");
+  EXPECT_EQ(s.ask(R"(HELLO {})"), "-ERR this server supports version 2 of the protocol, not 0");
   EXPECT_EQ(s.ask(R"(HELLO {"v":2})"), "+OK");
 }
 
@@ -156,11 +157,11 @@ TEST_F(FaktoryHello, AnythingElseBeforeItEndsTheConnection) {
   EXPECT_EQ(e().stats().pushed, 0U);
 }
 
-TEST_F(FaktoryHello, ItIsSaidOnce) {
-  EXPECT_EQ(client().ask(R"(HELLO {"v":2})"), "-ERR HELLO was said already");
+TEST_F(FaktoryHello, ItIsAcceptedOnce) {
+  EXPECT_EQ(client().ask(R"(HELLO {"v":2})"), "-ERR HELLO was already received");
 }
 
-TEST_F(FaktoryHello, WhatIsNotJsonIsToldWhere) {
+TEST_F(FaktoryHello, InvalidJsonIsReportedWithItsPosition) {
   auto& s = connect();
   (void)s.hear();
   EXPECT_EQ(s.ask("HELLO"), "-ERR line 1, column 1: expected an object, found the end of the text");
@@ -170,17 +171,17 @@ TEST_F(FaktoryHello, WhatIsNotJsonIsToldWhere) {
       "column 6)");
 }
 
-TEST_F(FaktoryHello, ItMustComeInTime) {
+TEST_F(FaktoryHello, ItMustArriveInTime) {
   auto& s = connect();
   (void)s.hear();
   pass(1999ms);
   EXPECT_FALSE(s.wire().is_ended());
   pass(1ms);
-  EXPECT_EQ(s.hear(), "-ERR HELLO did not come in time");
+  EXPECT_EQ(s.hear(), "-ERR HELLO did not arrive in time");
   EXPECT_TRUE(s.wire().is_ended());
 }
 
-TEST_F(FaktoryHello, ThenThereIsAllTheTimeInTheWorld) {
+TEST_F(FaktoryHello, AfterItThereIsNoTimeLimit) {
   auto& s = client();
   pass(24h);
   EXPECT_EQ(s.ask(push_line("abcdefgh")), "+OK");
@@ -201,7 +202,7 @@ TEST_F(FaktoryHello, AnUnknownVerbIsNamed) {
   EXPECT_EQ(s.ask(std::string(100, 'X')), "-ERR Unknown command " + std::string(40, 'X'));
 }
 
-TEST_F(FaktoryHello, WhatAWorkerSaysOfItselfIsBounded) {
+TEST_F(FaktoryHello, TheSelfDescriptionOfAWorkerIsBounded) {
   const auto hello = [&](const std::string& more) {
     auto& s = connect();
     (void)s.hear();
@@ -220,19 +221,19 @@ TEST_F(FaktoryHello, WhatAWorkerSaysOfItselfIsBounded) {
   EXPECT_EQ(hello(R"("hostname":")" + std::string(256, 'h') + "\""), "+OK");
   EXPECT_EQ(hello(R"("hostname":")" + std::string(257, 'h') + "\""),
             "-ERR hostname is longer than 256 bytes");
-  const std::string why = "-ERR labels are more than 64, or longer than 4096 bytes in all";
+  const std::string why = "-ERR expected at most 64 labels with 4096 bytes in total";
   EXPECT_EQ(hello(labels(64, 64)), "+OK");
   EXPECT_EQ(hello(labels(65, 1)), why);
   EXPECT_EQ(hello(labels(1, 4097)), why);
   EXPECT_EQ(hello(labels(10'001, 0)).substr(0, 12), "-ERR labels[");
-  // It may try again.
+  // It may send HELLO again.
   auto& s = connect();
   (void)s.hear();
   EXPECT_EQ(s.ask(R"(HELLO {"v":2,)" + labels(65, 1) + "}"), why);
   EXPECT_EQ(s.ask(R"(HELLO {"v":2,)" + labels(1, 1) + "}"), "+OK");
 }
 
-TEST_F(FaktoryHello, AWorkerIsShownWithWhatItSaid) {
+TEST_F(FaktoryHello, AWorkerIsListedWithItsSelfDescription) {
   auto& w = worker("w-1");
   const auto shown = all().crew.list().workers;
   ASSERT_EQ(shown.size(), 1U);

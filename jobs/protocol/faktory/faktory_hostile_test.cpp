@@ -1,4 +1,4 @@
-// What nobody should send.
+// Hostile input.
 
 #include <random>
 
@@ -11,7 +11,7 @@ namespace {
 
 class FaktoryHostile : public faktory_words {};
 
-TEST_F(FaktoryHostile, ACommandMayComeByteByByte) {
+TEST_F(FaktoryHostile, ACommandMayArriveByteByByte) {
   auto& c = client();
   for (const char byte : push_line("12345678") + "\r\nFETCH default\r\nEND\r\n") {
     c.wire().send({&byte, 1});
@@ -21,7 +21,7 @@ TEST_F(FaktoryHostile, ACommandMayComeByteByByte) {
   EXPECT_EQ(c.hear(), "+OK");
 }
 
-TEST_F(FaktoryHostile, ALineMayEndWithLfAlone) {
+TEST_F(FaktoryHostile, ALineMayEndWithLfOnly) {
   auto& c = client();
   c.wire().send(push_line("12345678") + "\n");
   EXPECT_EQ(c.hear(), "+OK");
@@ -62,7 +62,7 @@ TEST_F(FaktoryHostile, TextThatIsNotUtf8IsRefused) {
   EXPECT_TRUE(c.ask("\xff\xfe").starts_with("-ERR Unknown command"));
 }
 
-TEST_F(FaktoryHostile, AnErrorIsOneLineWhateverItNames) {
+TEST_F(FaktoryHostile, AnErrorIsAlwaysOneLine) {
   auto& c = client();
   c.wire().send(std::string("A\rB\0C\x1b[2J", 9) + "\r\n");
   EXPECT_EQ(c.hear(), std::string("-ERR Unknown command A B C [2J"));
@@ -80,7 +80,7 @@ TEST_F(FaktoryHostile, ALineThatIsTooLongEndsTheConnection) {
   EXPECT_TRUE(c.wire().is_ended());
 }
 
-TEST_F(FaktoryHostile, WhoHasNotSaidHelloSendsNoLongLine) {
+TEST_F(FaktoryHostile, BeforeHelloLongLinesAreRefused) {
   auto& s = connect();
   (void)s.hear();
   s.wire().send("HELLO " + std::string(65'536, 'x'));
@@ -88,11 +88,11 @@ TEST_F(FaktoryHostile, WhoHasNotSaidHelloSendsNoLongLine) {
   EXPECT_TRUE(s.wire().is_ended());
 }
 
-// What is in them is done in the server's name: a webhook is posted, and signed.
+// Clients must not use the server's own queues: the server signs and posts their jobs.
 TEST_F(FaktoryHostile, TheServersOwnQueuesAreNotForClients) {
   auto& c = client();
-  const auto is_refused = [](const std::string& said) {
-    return said.starts_with("-ERR queue 'sluice/webhooks' is the server's own");
+  const auto is_refused = [](const std::string& reply) {
+    return reply.starts_with("-ERR queue 'sluice/webhooks' belongs to the server");
   };
   EXPECT_TRUE(is_refused(c.ask(push_line("12345678", R"("queue":"sluice/webhooks")"))));
   EXPECT_TRUE(is_refused(c.ask("FETCH sluice/webhooks")));
@@ -101,11 +101,11 @@ TEST_F(FaktoryHostile, TheServersOwnQueuesAreNotForClients) {
   EXPECT_EQ(c.ask(push_line("12345678", R"("queue":"sluice")")), "+OK");
 }
 
-TEST_F(FaktoryHostile, ALongLineIsSearchedOnceHoweverManyPacketsBringIt) {
+TEST_F(FaktoryHostile, ALongLineInManyPacketsIsSearchedOnce) {
   auto& c = client();
   std::string line = "FETCH " + std::string(100'000, 'q');
   EXPECT_EQ(c.wire().session().consume(line), 0U);
-  // It has seen these bytes, and takes them as it saw them: a line end there is not found.
+  // The session has searched these bytes already, so it does not find a line end in them.
   line[50'000] = '\n';
   line += "qq";
   EXPECT_EQ(c.wire().session().consume(line), 0U);
@@ -115,7 +115,7 @@ TEST_F(FaktoryHostile, ALongLineIsSearchedOnceHoweverManyPacketsBringIt) {
   EXPECT_TRUE(c.hear().starts_with("{"));
 }
 
-TEST_F(FaktoryHostile, FourMegabytesMayComeInSmallPackets) {
+TEST_F(FaktoryHostile, FourMegabytesMayArriveInSmallPackets) {
   auto& c = client();
   const std::string line = push_line("12345678", "\"x\":\"" + std::string(60'000, 'x') + "\"") +
                            std::string((4 << 20) - 70'000, ' ') + "\r\n";
@@ -134,7 +134,7 @@ TEST_F(FaktoryHostile, ALongLineIsTaken) {
   EXPECT_EQ(member(c.ask("FETCH"), "args"), args);
 }
 
-TEST_F(FaktoryHostile, WhatIsKeptBesideAJobIsBounded) {
+TEST_F(FaktoryHostile, TheMetadataOfAJobIsBounded) {
   auto& c = client();
   const std::string got =
       c.ask(push_line("12345678", R"("custom":{"x":")" + std::string(70'000, 'x') + "\"}"));
@@ -191,7 +191,7 @@ TEST_F(FaktoryHostile, RandomBytesBreakNothing) {
   EXPECT_TRUE(c.ask("INFO").starts_with("{"));
 }
 
-TEST_F(FaktoryHostile, OfNamesAndPatternsThereIsABound) {
+TEST_F(FaktoryHostile, NamesAndPatternsAreBounded) {
   auto& c = client();
   std::string fetch = "FETCH";
   for (int i = 0; i < 1001; ++i) fetch += " q" + std::to_string(i);

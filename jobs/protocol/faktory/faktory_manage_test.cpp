@@ -1,4 +1,4 @@
-// INFO, QUEUE, FLUSH and MUTATE: what operators and tests of clients do.
+// INFO, QUEUE, FLUSH and MUTATE, the commands of operators and of client test suites.
 
 #include "jobs/protocol/faktory/testing/faktory_words.hpp"
 
@@ -7,7 +7,7 @@ namespace {
 
 class FaktoryManage : public faktory_words {
  protected:
-  // Two that retry, two that are scheduled and two that are dead: of each a "mail" and a "fax".
+  // Two retrying, two scheduled and two dead jobs: of each a "mail" and a "fax".
   speaker& with_some_of_each() {
     auto& c = client();
     for (const std::string kind : {"mail", "fax"}) {
@@ -105,13 +105,13 @@ TEST_F(FaktoryManage, ManyQueuesArePausedInOneCommit) {
     c.send("QUEUE PAUSE *");
   });
   EXPECT_EQ(c.hear(), "+OK");
-  EXPECT_LE(e().stats().commits - before, 4U) << "one, the one before it, and what settles";
+  EXPECT_LE(e().stats().commits - before, 4U) << "one, the previous one, and the settling ones";
   for (const queue_info& q : e().queues()) {
-    EXPECT_EQ(q.options.paused, q.name != "elsewhere") << q.name;  // which was not there yet
+    EXPECT_EQ(q.options.paused, q.name != "elsewhere") << q.name;  // which did not exist yet
   }
 }
 
-TEST_F(FaktoryManage, MoreQueuesThanGoIntoOneCommitArePausedAndFlushedAll) {
+TEST_F(FaktoryManage, MoreQueuesThanFitOneCommitAreAllPausedAndFlushed) {
   auto& c = client();
   std::vector<job_spec> many;
   for (int i = 0; i < 700; ++i) many.push_back({.queue = "q" + std::to_string(i), .kind = "k"});
@@ -124,7 +124,7 @@ TEST_F(FaktoryManage, MoreQueuesThanGoIntoOneCommitArePausedAndFlushedAll) {
   EXPECT_TRUE(list_all({}).empty());
 }
 
-TEST_F(FaktoryManage, APauseThatTheDiskRefusesIsAnErrorAndGoesNoFurther) {
+TEST_F(FaktoryManage, APauseThatFailsOnTheDiskIsAnErrorAndStops) {
   auto& c = client();
   std::vector<job_spec> many;
   for (int i = 0; i < 700; ++i) many.push_back({.queue = "q" + std::to_string(i), .kind = "k"});
@@ -136,7 +136,7 @@ TEST_F(FaktoryManage, APauseThatTheDiskRefusesIsAnErrorAndGoesNoFurther) {
   for (const queue_info& q : e().queues()) EXPECT_FALSE(q.options.paused) << q.name;
 }
 
-TEST_F(FaktoryManage, QueuesAreRemovedButNotWhatRetriesOrIsDead) {
+TEST_F(FaktoryManage, QueuesAreRemovedButNotTheirRetryingAndDeadJobs) {
   auto& c = with_some_of_each();
   EXPECT_EQ(c.ask(push_line("waiting-1")), "+OK");
   EXPECT_EQ(c.ask(push_line("waiting-2")), "+OK");
@@ -155,7 +155,7 @@ TEST_F(FaktoryManage, ASweepEndsWithItsPageWhenTheServerStops) {
   c.send(R"(MUTATE {"cmd":"clear","target":"scheduled"})");
   c.wire().finish_up();
   EXPECT_EQ(c.hear(), "-ERR Server is shutting down");
-  EXPECT_EQ(counts().scheduled, 700U) << "what was done stays done";
+  EXPECT_EQ(counts().scheduled, 700U) << "finished actions are not undone";
   c.settle();
   EXPECT_EQ(counts().scheduled, 700U);
 }
@@ -170,7 +170,7 @@ TEST_F(FaktoryManage, ASweepEndsWithItsPageWhenItsClientHasGone) {
   EXPECT_EQ(counts().ready, 700U);
 }
 
-TEST_F(FaktoryManage, ASweepIsToldThatTheEngineHasStopped) {
+TEST_F(FaktoryManage, ASweepFailsWhenTheEngineHasStopped) {
   std::vector<job_spec> many(1200, {.kind = "k", .run_at = time.now() + 1h});
   for (const auto& pushed : e().push_many(std::move(many)).get()) ASSERT_TRUE(pushed);
   auto& c = client();
@@ -178,10 +178,10 @@ TEST_F(FaktoryManage, ASweepIsToldThatTheEngineHasStopped) {
   e().stop();
   EXPECT_EQ(c.hear(), "-ERR Server is shutting down");
   c.wire().close();
-  it.reset();  // nothing can be asked of it any more
+  engine_.reset();  // no call is possible any more
 }
 
-TEST_F(FaktoryManage, AQueueCommandSaysWhatItWants) {
+TEST_F(FaktoryManage, AnInvalidQueueCommandNamesTheExpectedArguments) {
   auto& c = client();
   EXPECT_EQ(c.ask("QUEUE"), "-ERR expected QUEUE PAUSE, QUEUE RESUME or QUEUE REMOVE");
   EXPECT_EQ(c.ask("QUEUE STOP a"), "-ERR expected QUEUE PAUSE, QUEUE RESUME or QUEUE REMOVE");
@@ -189,7 +189,7 @@ TEST_F(FaktoryManage, AQueueCommandSaysWhatItWants) {
   EXPECT_TRUE(c.ask("QUEUE PAUSE a@").starts_with("-ERR the name of a queue may have"));
 }
 
-TEST_F(FaktoryManage, ClearTakesASetWhateverTheFilterSays) {
+TEST_F(FaktoryManage, ClearIgnoresTheFilter) {
   auto& c = with_some_of_each();
   EXPECT_EQ(c.ask(R"(MUTATE {"cmd":"clear","target":"retries","filter":{"jobtype":"none"}})"),
             "+OK");
@@ -200,7 +200,7 @@ TEST_F(FaktoryManage, ClearTakesASetWhateverTheFilterSays) {
   expect_sets(0, 0, 0, 0);
 }
 
-TEST_F(FaktoryManage, DiscardForgetsWhatIsOfAJobtype) {
+TEST_F(FaktoryManage, DiscardRemovesTheJobsOfAJobtype) {
   auto& c = with_some_of_each();
   EXPECT_EQ(c.ask(R"(MUTATE {"cmd":"discard","target":"retries","filter":{"jobtype":"fax"}})"),
             "+OK");
@@ -242,7 +242,7 @@ TEST_F(FaktoryManage, KillTakesJobsByAPatternOfTheirWholeText) {
   EXPECT_EQ(dead.back().errors.back().type, "Killed");
 }
 
-TEST_F(FaktoryManage, ASweepGoesOverMoreThanAPage) {
+TEST_F(FaktoryManage, ASweepCoversMoreThanAPage) {
   auto& c = client();
   std::string line = "PUSHB [";
   for (int i = 0; i < 1200; ++i) {
@@ -257,7 +257,7 @@ TEST_F(FaktoryManage, ASweepGoesOverMoreThanAPage) {
   expect_sets(0, 0, 0, 0);
 }
 
-TEST_F(FaktoryManage, OfManyInfosAboutManyQueuesEachHasItsTurn) {
+TEST_F(FaktoryManage, ManyInfosAboutManyQueuesYield) {
   for (int i = 0; i < 200; ++i) configure({}, "queue-" + std::to_string(i));
   auto& c = client();
   const std::string infos = "INFO\r\nINFO\r\nINFO\r\nEND\r\n";
@@ -269,7 +269,7 @@ TEST_F(FaktoryManage, OfManyInfosAboutManyQueuesEachHasItsTurn) {
     EXPECT_EQ(member(c.wire().try_read().value_or(""), "total_queues"), "200");
   }
   EXPECT_EQ(c.hear(), "+OK");
-  // Also for one that says no more.
+  // Also for a half-closed client.
   auto& last = client();
   last.wire().send(infos.substr(0, 12));
   last.wire().half_close();
@@ -280,7 +280,7 @@ TEST_F(FaktoryManage, OfManyInfosAboutManyQueuesEachHasItsTurn) {
   EXPECT_TRUE(last.wire().is_ended());
 }
 
-TEST_F(FaktoryManage, ASweepThatSearchesMuchTextLetsOthersHaveTheirTurn) {
+TEST_F(FaktoryManage, ASweepThatSearchesMuchTextYields) {
   auto& c = client();
   for (int i = 0; i < 40; ++i) {
     EXPECT_EQ(c.ask(R"(PUSH {"jid":"large-)" + std::to_string(10 + i) +
@@ -303,7 +303,7 @@ TEST_F(FaktoryManage, ASweepThatSearchesMuchTextLetsOthersHaveTheirTurn) {
   }
 }
 
-TEST_F(FaktoryManage, ASweepThatRestsEndsWithItsClient) {
+TEST_F(FaktoryManage, ASweepThatYieldedEndsWithItsClient) {
   auto& c = client();
   for (int i = 0; i < 10; ++i) {
     EXPECT_EQ(c.ask(R"(PUSH {"jid":"large-)" + std::to_string(10 + i) +
@@ -319,7 +319,7 @@ TEST_F(FaktoryManage, ASweepThatRestsEndsWithItsClient) {
   EXPECT_LT(counts().scheduled, 10U);
 }
 
-TEST_F(FaktoryManage, NoLimitOrPauseOfAQueueKeepsItsJobsFromBeingKilled) {
+TEST_F(FaktoryManage, JobsOfALimitedOrPausedQueueCanBeKilled) {
   auto& c = client();
   const std::string later = R"("queue":"narrow","at":"2026-02-01T00:00:00Z")";
   configure({.rate = 0.001, .rate_burst = 1, .concurrency = 1}, "narrow");
@@ -342,7 +342,7 @@ TEST_F(FaktoryManage, NoLimitOrPauseOfAQueueKeepsItsJobsFromBeingKilled) {
   EXPECT_EQ(c.ask(R"(ACK {"jid":"running-1"})"), "+OK");
 }
 
-TEST_F(FaktoryManage, WhatIsKilledIsDeadWhateverItsRetriesSay) {
+TEST_F(FaktoryManage, AKilledJobIsDeadDespiteItsRetries) {
   auto& c = client();
   for (const std::string retry : {"-1", "0", "1", "25"}) {
     EXPECT_EQ(
@@ -355,7 +355,7 @@ TEST_F(FaktoryManage, WhatIsKilledIsDeadWhateverItsRetriesSay) {
   expect_sets(0, 0, 0, 4);
 }
 
-TEST_F(FaktoryManage, WhatTheDiskRefusesIsAnError) {
+TEST_F(FaktoryManage, ADiskFailureIsAnError) {
   auto& c = with_some_of_each();
   EXPECT_EQ(c.ask(push_line("waiting-1")), "+OK");
   for (const std::string line :
@@ -369,7 +369,7 @@ TEST_F(FaktoryManage, WhatTheDiskRefusesIsAnError) {
   }
 }
 
-TEST_F(FaktoryManage, AFlushThatCannotEndWhatIsFetchedIsAnErrorAndLeavesItFetched) {
+TEST_F(FaktoryManage, AFlushThatCannotEndTheFetchedJobsIsAnErrorAndLeavesThemFetched) {
   auto& c = client();
   EXPECT_EQ(c.ask(push_line("fetched-1")), "+OK");
   (void)c.ask("FETCH");
@@ -383,7 +383,7 @@ TEST_F(FaktoryManage, AFlushThatCannotEndWhatIsFetchedIsAnErrorAndLeavesItFetche
   EXPECT_EQ(counts().unfinished(), 0U);
 }
 
-TEST_F(FaktoryManage, TheServersOwnQueueIsLeftAlone) {
+TEST_F(FaktoryManage, TheServersOwnQueueIsSkipped) {
   const std::string own(webhook_queue);
   push({.queue = own, .kind = "sluice.webhook"});
   push({.queue = own, .kind = "sluice.webhook", .run_at = time.now() + 24h});
@@ -397,7 +397,7 @@ TEST_F(FaktoryManage, TheServersOwnQueueIsLeftAlone) {
   EXPECT_EQ(counts(own).scheduled, 1U);
 }
 
-TEST_F(FaktoryManage, AMutationSaysWhatItWants) {
+TEST_F(FaktoryManage, AnInvalidMutationNamesTheExpectedFields) {
   auto& c = client();
   EXPECT_EQ(c.ask("MUTATE {}"), "-ERR the field \"cmd\" is missing");
   EXPECT_EQ(c.ask(R"(MUTATE {"cmd":"kill"})"), "-ERR the field \"target\" is missing");
@@ -407,7 +407,7 @@ TEST_F(FaktoryManage, AMutationSaysWhatItWants) {
             R"x(-ERR target: expected "retries", "scheduled" or "dead" (line 1, column 24))x");
 }
 
-TEST_F(FaktoryManage, APatternIsThatOfRedis) {
+TEST_F(FaktoryManage, PatternsMatchAsInRedis) {
   using faktory::matches;
   EXPECT_TRUE(matches("*", ""));
   EXPECT_TRUE(matches("*", "anything"));

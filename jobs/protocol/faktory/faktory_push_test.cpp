@@ -1,4 +1,4 @@
-// PUSH and PUSHB: what is taken, what is refused and why.
+// PUSH and PUSHB: accepted and refused jobs.
 
 #include "jobs/protocol/faktory/testing/faktory_words.hpp"
 
@@ -34,15 +34,15 @@ TEST_F(FaktoryPush, AJobIsAJobOfTheEngine) {
 TEST_F(FaktoryPush, ItIsAnsweredAfterItsCommit) {
   auto& c = client();
   settle();
-  drive.hold();
+  drive.block();
   c.send(push_line("abcdefgh"));
-  drive.await_held();
+  drive.await_blocked();
   EXPECT_FALSE(c.has_heard());
-  drive.let_go();
+  drive.unblock();
   EXPECT_EQ(c.hear(), "+OK");
 }
 
-TEST_F(FaktoryPush, WhatIsMissingOrWrongIsNamed) {
+TEST_F(FaktoryPush, MissingAndInvalidFieldsAreNamed) {
   auto& c = client();
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"", "line 1, column 1: expected an object, found the end of the text"},
@@ -58,10 +58,10 @@ TEST_F(FaktoryPush, WhatIsMissingOrWrongIsNamed) {
       {R"({"jid":"12345678","jobtype":"a","args":{}})",
        "args: expected an array, found an object (line 1, column 40)"},
       {R"({"jid":"12345678","jid":"12345678","jobtype":"a","args":[]})",
-       "jid: this field is there twice (line 1, column 19)"},
+       "jid: duplicate field (line 1, column 19)"},
       {job_text("12345678", R"("queue":"a b")"),
        "the name of a queue may have letters, digits and . _ - / : + ; $ ( ) only; byte 2 is "
-       "something else"},
+       "not allowed"},
       {job_text("12345678", R"("queue":"")"), "the name of a queue must not be empty"},
       {job_text("12345678", R"("custom":{"unique_for":10,"unique_until":"never"})"),
        R"(custom: unique_until: expected "start" or "success" (line 1, column 33))"},
@@ -85,7 +85,7 @@ TEST_F(FaktoryPush, WhatIsMissingOrWrongIsNamed) {
   EXPECT_EQ(c.ask(push_line("12345678")), "+OK");
 }
 
-TEST_F(FaktoryPush, NullIsAsGoodAsNothing) {
+TEST_F(FaktoryPush, NullCountsAsOmitted) {
   EXPECT_EQ(
       client().ask(push_line("12345678", R"("queue":null,"at":null,"retry":null,)"
                                          R"("reserve_for":null,"custom":null,"priority":null)")),
@@ -93,7 +93,7 @@ TEST_F(FaktoryPush, NullIsAsGoodAsNothing) {
   EXPECT_EQ(only_job().spec.queue, "default");
 }
 
-TEST_F(FaktoryPush, OptionsSayHowItIsDone) {
+TEST_F(FaktoryPush, OptionsSetTheJobsOptions) {
   auto& c = client();
   EXPECT_EQ(c.ask(push_line("12345678", R"("reserve_for":60,"retry":3,"priority":9)")), "+OK");
   const job j = only_job();
@@ -102,7 +102,7 @@ TEST_F(FaktoryPush, OptionsSayHowItIsDone) {
   EXPECT_EQ(j.spec.priority, 4);
 }
 
-TEST_F(FaktoryPush, AtSaysWhen) {
+TEST_F(FaktoryPush, AtSetsTheTime) {
   auto& c = client();
   EXPECT_EQ(c.ask(push_line("scheduled", R"("at":"2026-01-01T01:00:00.123456789Z")")), "+OK");
   EXPECT_EQ(c.ask(push_line("at-once-1", R"("at":"")")), "+OK");
@@ -114,7 +114,7 @@ TEST_F(FaktoryPush, AtSaysWhen) {
   EXPECT_EQ(counts().ready, 4U);
 }
 
-TEST_F(FaktoryPush, ManyAreAnsweredWithThoseThatWereRefused) {
+TEST_F(FaktoryPush, ABulkPushIsAnsweredWithTheRefusedJobs) {
   auto& c = client();
   EXPECT_EQ(c.ask("PUSHB [" + job_text("11111111") + "," + job_text("22222222") + "]"), "{}");
   EXPECT_EQ(c.ask("PUSHB []"), "{}");
@@ -126,7 +126,7 @@ TEST_F(FaktoryPush, ManyAreAnsweredWithThoseThatWereRefused) {
   EXPECT_EQ(counts().ready, 3U);
 }
 
-TEST_F(FaktoryPush, ManyWithoutAJidAreRefusedAltogether) {
+TEST_F(FaktoryPush, ABulkPushWithoutAJidIsRefusedAsAWhole) {
   auto& c = client();
   EXPECT_EQ(c.ask("PUSHB [" + job_text("33333333") + R"(,{"jobtype":"a","args":[]}])"),
             R"(-ERR job 2: the field "jid" is missing)");
@@ -135,7 +135,7 @@ TEST_F(FaktoryPush, ManyWithoutAJidAreRefusedAltogether) {
   EXPECT_TRUE(list_all({}).empty());
 }
 
-TEST_F(FaktoryPush, MoreThanTheEngineTakesAtOnceGoInParts) {
+TEST_F(FaktoryPush, MoreThanTheEngineAcceptsAtOnceArePushedInParts) {
   auto& c = client();
   std::string line = "PUSHB [";
   for (int i = 0; i < 2500; ++i) {
@@ -145,7 +145,7 @@ TEST_F(FaktoryPush, MoreThanTheEngineTakesAtOnceGoInParts) {
   EXPECT_EQ(counts().ready, 2500U);
 }
 
-TEST_F(FaktoryPush, TenThousandMayComeAtOnceAndNotOneMore) {
+TEST_F(FaktoryPush, TenThousandMayArriveAtOnceAndNotOneMore) {
   auto& c = client();
   std::string line = "PUSHB [" + job_text("job-10000");
   for (int i = 1; i < 10'000; ++i) line += "," + job_text("job-" + std::to_string(10'000 + i));
@@ -190,7 +190,7 @@ TEST_F(FaktoryPush, AUniqueJobUntilStartFreesItsKeyWhenItIsFetched) {
   EXPECT_EQ(c.ask(push_line("22222222", unique)), "+OK");
 }
 
-TEST_F(FaktoryPush, AUniqueKeyLastsNoLongerThanItSays) {
+TEST_F(FaktoryPush, AUniqueKeyEndsAfterUniqueFor) {
   auto& c = client();
   const std::string unique = R"("custom":{"unique_for":600.5})";
   EXPECT_EQ(c.ask(push_line("11111111", unique)), "+OK");
@@ -200,7 +200,7 @@ TEST_F(FaktoryPush, AUniqueKeyLastsNoLongerThanItSays) {
   EXPECT_EQ(c.ask(push_line("22222222", unique)), "+OK");
 }
 
-TEST_F(FaktoryPush, AScheduledJobIsUniqueForItsDelayToo) {
+TEST_F(FaktoryPush, AScheduledJobIsUniqueDuringItsDelayToo) {
   auto& c = client();
   const std::string unique = R"("custom":{"unique_for":600})";
   EXPECT_EQ(c.ask(push_line("11111111", R"("at":"2026-01-01T01:00:00Z",)" + unique)), "+OK");
@@ -210,7 +210,7 @@ TEST_F(FaktoryPush, AScheduledJobIsUniqueForItsDelayToo) {
   EXPECT_EQ(c.ask(push_line("22222222", unique)), "+OK");
 }
 
-TEST_F(FaktoryPush, AFullQueueSaysSo) {
+TEST_F(FaktoryPush, AFullQueueReturnsAnError) {
   configure({.capacity_jobs = 1});
   auto& c = client();
   EXPECT_EQ(c.ask(push_line("11111111")), "+OK");
@@ -221,14 +221,14 @@ TEST_F(FaktoryPush, AFullQueueSaysSo) {
   EXPECT_TRUE(c.ask("PUSHB [" + job_text("33333333") + "]").starts_with(R"({"33333333":")"));
 }
 
-TEST_F(FaktoryPush, AQueueThatDropsSaysSo) {
+TEST_F(FaktoryPush, AQueueThatDropsReturnsAnError) {
   configure({.capacity_jobs = 1, .when_full = overflow::drop_newest});
   auto& c = client();
   EXPECT_EQ(c.ask(push_line("11111111")), "+OK");
   EXPECT_EQ(c.ask(push_line("22222222")), "-ERR the queue is full and drops what arrives");
 }
 
-TEST_F(FaktoryPush, AQueueThatBlocksTakesTheJobWhenThereIsRoom) {
+TEST_F(FaktoryPush, AQueueThatBlocksAcceptsTheJobWhenThereIsCapacity) {
   configure({.capacity_jobs = 1, .when_full = overflow::block});
   auto& c = client();
   EXPECT_EQ(c.ask(push_line("11111111")), "+OK");
@@ -251,15 +251,15 @@ TEST_F(FaktoryPush, AQueueThatBlocksForTooLongRefusesTheJob) {
   pass(wire_options.push_wait - 1ms);
   EXPECT_FALSE(c.has_heard());
   pass(2ms);
-  EXPECT_EQ(c.hear(), "-ERR the queue is full, and had no room for the job in time");
+  EXPECT_EQ(c.hear(), "-ERR the queue is full and had no capacity in time");
   c.send("PUSHB [" + job_text("33333333") + "]");
   sluice::testing::eventually([&] { return e().stats().waiting_pushes == 1; });
   pass(wire_options.push_wait + 1ms);
-  EXPECT_EQ(c.hear(), R"({"33333333":"the queue is full, and had no room for the job in time"})");
+  EXPECT_EQ(c.hear(), R"({"33333333":"the queue is full and had no capacity in time"})");
   EXPECT_EQ(counts().ready, 1U);
 }
 
-TEST_F(FaktoryPush, AClientThatGoesPushesNoMore) {
+TEST_F(FaktoryPush, AClientThatLeavesPushesNoFurtherJobs) {
   configure({.capacity_jobs = 1, .when_full = overflow::block});
   auto& c = client();
   EXPECT_EQ(c.ask(push_line("11111111")), "+OK");
@@ -271,7 +271,7 @@ TEST_F(FaktoryPush, AClientThatGoesPushesNoMore) {
   EXPECT_EQ(counts().ready, 1U);
 }
 
-TEST_F(FaktoryPush, PushesInARowAreOneCommit) {
+TEST_F(FaktoryPush, ConsecutivePushesAreOneCommit) {
   auto& c = client();
   settle();
   const std::size_t before = drive.adds().size();
@@ -284,11 +284,11 @@ TEST_F(FaktoryPush, PushesInARowAreOneCommit) {
   EXPECT_EQ(adds.back(), 100U);
 }
 
-TEST_F(FaktoryPush, RepliesStandInTheOrderOfTheCommands) {
+TEST_F(FaktoryPush, RepliesHaveTheOrderOfTheCommands) {
   auto& c = client();
   c.wire().send(push_line("11111111") + "\r\nPUSH nonsense\r\n" + push_line("22222222") +
                 "\r\nFETCH default\r\nJUMP\r\nACK {\"jid\":\"11111111\"}\r\nACK {}\r\n"
-                "ACK {\"jid\":\"whatever\"}\r\nFETCH default\r\nEND\r\n");
+                "ACK {\"jid\":\"some-jid\"}\r\nFETCH default\r\nEND\r\n");
   EXPECT_EQ(c.hear(), "+OK");
   EXPECT_TRUE(c.hear().starts_with("-ERR line 1, column 1: expected an object"));
   EXPECT_EQ(c.hear(), "+OK");
@@ -302,7 +302,7 @@ TEST_F(FaktoryPush, RepliesStandInTheOrderOfTheCommands) {
   EXPECT_TRUE(c.wire().is_ended());
 }
 
-TEST_F(FaktoryPush, NoMoreRepliesAreOpenedThanThereIsRoomFor) {
+TEST_F(FaktoryPush, RepliesAreOpenedUpToTheLimitOnly) {
   auto& c = client();
   c.wire().set_replies_max(3);
   std::string lines;
@@ -319,7 +319,7 @@ TEST_F(FaktoryPush, ADiskThatFailsIsReported) {
   EXPECT_TRUE(c.ask(push_line("22222222")).starts_with("-ERR "));
 }
 
-TEST_F(FaktoryPush, WhileItClosesPushesAreTaken) {
+TEST_F(FaktoryPush, WhileItClosesPushesAreAccepted) {
   auto& c = client();
   all().is_closed.store(true, relaxed);
   e().close();
@@ -335,9 +335,9 @@ TEST_F(FaktoryPush, AnEngineThatHasStoppedIsReported) {
   EXPECT_EQ(c.ask(push_line("11111111")), "-ERR Server is shutting down");
 }
 
-// Clients drop a connection that has answered with an error, and their jobs with it; and one that
-// hears at once that there is nothing asks again at once.
-TEST_F(FaktoryPush, WhileItClosesAFetchFindsNothingButNotAtOnce) {
+// Clients close a connection after an error, and lose their jobs with it; and a client that gets an
+// immediate null polls.
+TEST_F(FaktoryPush, WhileItClosesAFetchReturnsNullButNotAtOnce) {
   auto& c = client();
   c.begin_fetch();
   e().close();

@@ -12,19 +12,19 @@ class faktory_server::impl {
  public:
   explicit impl(faktory_options o) : options_(std::move(o)), wire_(options_.wire) {
     check(options_.hash_iterations > 0, "sluice::jobs::faktory_server",
-          "a password to be hashed at least once");
+          "hash_iterations of at least 1");
   }
   ~impl() { wire_.stop(); }
 
   result<std::vector<std::uint16_t>> start(engine& jobs) {
-    check(all_ == nullptr, "sluice::jobs::faktory_server::start", "to be called once");
+    check(all_ == nullptr, "sluice::jobs::faktory_server::start", "one call of start");
     all_ = std::make_unique<faktory::shared_state>(options_, jobs);
     shown_.store(all_.get());
     return wire_.start(
-        [this](protocol::client& to) {
-          return std::make_unique<faktory::faktory_session>(*all_, to);
+        [this](protocol::client& client) {
+          return std::make_unique<faktory::faktory_session>(*all_, client);
         },
-        [&jobs](const std::function<void()>& between) { return jobs.help(between); });
+        [&jobs](const std::function<void()>& run_posted) { return jobs.commit_here(run_posted); });
   }
 
   void use_password(std::string password) {
@@ -41,7 +41,7 @@ class faktory_server::impl {
  private:
   faktory_options options_;
   std::unique_ptr<faktory::shared_state> all_;     // set by start, outlives the sessions
-  atomic<faktory::shared_state*> shown_{nullptr};  // ... for those who ask while it starts
+  atomic<faktory::shared_state*> shown_{nullptr};  // the same, for other threads during start
   protocol::wire_server wire_;
 };
 
@@ -55,7 +55,7 @@ result<std::vector<std::uint16_t>> faktory_server::start(engine& jobs) {
 void faktory_server::close_intake() {
   if (impl_->all() == nullptr) return;
   impl_->all()->is_closed.store(true, relaxed);
-  impl_->all()->crew.tell_all(worker_state::terminate);
+  impl_->all()->crew.set_all_states(worker_state::terminate);
 }
 
 void faktory_server::stop(const wait_limits& limits) {
@@ -75,9 +75,10 @@ faktory_worker_page faktory_server::workers(const std::string& after, std::size_
   return impl_->all()->crew.list(after, limit);
 }
 
-std::optional<faktory_worker> faktory_server::tell(const std::string& wid, worker_state what) {
+std::optional<faktory_worker> faktory_server::set_state(const std::string& wid,
+                                                        worker_state state) {
   if (impl_->all() == nullptr) return std::nullopt;
-  return impl_->all()->crew.tell(wid, what);
+  return impl_->all()->crew.set_state(wid, state);
 }
 
 std::uint64_t faktory_server::fetched_jobs() const {
@@ -98,7 +99,7 @@ void faktory_server::write_metrics(std::string& out) const {
   const protocol::wire_counts wire = counts();
   family("connections", "gauge", "Connections that are open.", wire.open);
   family("connections_total", "counter", "Connections since the start.", wire.accepted);
-  family("connections_refused_total", "counter", "Connections that were one too many.",
+  family("connections_refused_total", "counter", "Connections refused beyond the limit.",
          wire.refused);
   family("connection_timeouts_total", "counter", "Connections that were closed for being too slow.",
          wire.timeouts);
@@ -107,8 +108,8 @@ void faktory_server::write_metrics(std::string& out) const {
   if (impl_->all() == nullptr) return;
   const faktory::command_counts& did = impl_->all()->counts;
   const faktory::workers::totals crew = impl_->all()->crew.count();
-  family("workers", "gauge", "Workers that have said who they are.", crew.workers);
-  family("workers_lost_total", "counter", "Workers that stopped beating.", crew.lost);
+  family("workers", "gauge", "Workers that sent a wid.", crew.workers);
+  family("workers_lost_total", "counter", "Workers whose beats stopped.", crew.lost);
   family("fetched_jobs", "gauge", "Jobs that workers hold.", crew.jobs);
   family("commands_total", "counter", "Commands.", did.commands.load(relaxed));
   family("errors_total", "counter", "Commands that were answered with an error.",
@@ -121,9 +122,9 @@ void faktory_server::write_metrics(std::string& out) const {
   family("failed_total", "counter", "Jobs failed by their workers.", did.failed.load(relaxed));
   family("expired_total", "counter", "Jobs fetched after their expires_at, and dropped.",
          did.expired.load(relaxed));
-  family("given_back_total", "counter", "Jobs that workers gave back as they went.",
+  family("given_back_total", "counter", "Jobs that workers returned with an END.",
          did.given_back.load(relaxed));
-  family("lost_total", "counter", "Jobs whose worker was lost with them.", did.lost.load(relaxed));
+  family("lost_total", "counter", "Jobs of lost workers.", did.lost.load(relaxed));
 }
 
 }  // namespace sluice::jobs

@@ -73,7 +73,7 @@ class FaktoryServer : public ::testing::Test {
   std::uint16_t port_ = 0;
 };
 
-TEST_F(FaktoryServer, AJobGoesFromOneEndToTheOther) {
+TEST_F(FaktoryServer, AJobPassesFromProducerToWorker) {
   client c(start());
   c.greet();
   EXPECT_EQ(c.ask(push_line("12345678")), "+OK");
@@ -90,7 +90,7 @@ TEST_F(FaktoryServer, AJobGoesFromOneEndToTheOther) {
   EXPECT_EQ(server_->counts().accepted, 2U);
 }
 
-TEST_F(FaktoryServer, APasswordIsAskedFor) {
+TEST_F(FaktoryServer, APasswordIsRequired) {
   options_.password = "secret";
   options_.hash_iterations = 10;
   client c(start());
@@ -106,15 +106,15 @@ TEST_F(FaktoryServer, APasswordIsAskedFor) {
   EXPECT_TRUE(d.ends());
 }
 
-TEST_F(FaktoryServer, HelloMustComeInTime) {
+TEST_F(FaktoryServer, HelloMustArriveInTime) {
   options_.hello_time = 50ms;
   client c(start());
   EXPECT_EQ(c.hear(), R"(+HI {"v":2})");
-  EXPECT_EQ(c.hear(), "-ERR HELLO did not come in time");
+  EXPECT_EQ(c.hear(), "-ERR HELLO did not arrive in time");
   EXPECT_TRUE(c.ends());
 }
 
-TEST_F(FaktoryServer, AWorkerThatIsKilledGivesItsJobsBackAtOnce) {
+TEST_F(FaktoryServer, TheJobsOfAKilledWorkerAreReleasedAtOnce) {
   client c(start());
   c.greet();
   for (int i = 0; i < 100; ++i)
@@ -127,7 +127,7 @@ TEST_F(FaktoryServer, AWorkerThatIsKilledGivesItsJobsBackAtOnce) {
   eventually([&] { return counts().ready == 100; });
 }
 
-TEST_F(FaktoryServer, AWorkerThatStopsBeatingGivesItsJobsBack) {
+TEST_F(FaktoryServer, TheJobsOfAWorkerWhoseBeatsStopAreReleased) {
   options_.beat_lost = 50ms;
   client w(start());
   w.greet("w");
@@ -137,7 +137,7 @@ TEST_F(FaktoryServer, AWorkerThatStopsBeatingGivesItsJobsBack) {
   eventually([&] { return counts().ready == 1; });
 }
 
-TEST_F(FaktoryServer, AFetchThatWaitsIsHandedAJobAtOnce) {
+TEST_F(FaktoryServer, AWaitingFetchGetsAJobAtOnce) {
   options_.fetch_wait = 60s;
   client w(start());
   w.greet("w");
@@ -149,7 +149,7 @@ TEST_F(FaktoryServer, AFetchThatWaitsIsHandedAJobAtOnce) {
   EXPECT_NE(w.hear().find("12345678"), std::string::npos);
 }
 
-TEST_F(FaktoryServer, AClientThatGoesWhileItWaitsIsNoticed) {
+TEST_F(FaktoryServer, AClientThatLeavesWhileItWaitsIsDetected) {
   options_.fetch_wait = 60s;
   client w(start());
   w.greet("w");
@@ -166,7 +166,7 @@ TEST_F(FaktoryServer, AClientThatGoesWhileItWaitsIsNoticed) {
   EXPECT_TRUE(half.ends());
 }
 
-TEST_F(FaktoryServer, WhatWasSentBeforeTheEndIsStillDone) {
+TEST_F(FaktoryServer, CommandsSentBeforeTheEndAreExecuted) {
   client c(start());
   c.greet();
   std::string lines;
@@ -181,7 +181,7 @@ TEST_F(FaktoryServer, WhatWasSentBeforeTheEndIsStillDone) {
   EXPECT_EQ(counts().ready, 499U);
 }
 
-TEST_F(FaktoryServer, ALongCommandIsTakenAndOneThatIsTooLongIsNot) {
+TEST_F(FaktoryServer, ALongCommandIsReadAndATooLongCommandIsRefused) {
   client c(start());
   c.greet();
   const std::string long_args =
@@ -193,14 +193,14 @@ TEST_F(FaktoryServer, ALongCommandIsTakenAndOneThatIsTooLongIsNot) {
   sender.join();
 }
 
-TEST_F(FaktoryServer, WhileItClosesWorkersAreToldToEnd) {
+TEST_F(FaktoryServer, WhileItClosesWorkersGetTerminate) {
   client w(start());
   w.greet("w");
   EXPECT_EQ(w.ask(push_line("12345678")), "+OK");
   (void)w.ask("FETCH");
   server_->close_intake();
   EXPECT_EQ(server_->fetched_jobs(), 1U);
-  EXPECT_EQ(w.ask(push_line("22222222")), "+OK") << "pushes are taken to the last";
+  EXPECT_EQ(w.ask(push_line("22222222")), "+OK") << "pushes are accepted until stop";
   EXPECT_EQ(w.ask("FETCH"), "$-1");
   EXPECT_EQ(w.ask(R"(BEAT {"wid":"w"})"), R"(+{"state":"terminate"})");
   client later(port_);
@@ -221,13 +221,13 @@ TEST_F(FaktoryServer, ItStopsWhileClientsWait) {
   EXPECT_TRUE(w.ends());
 }
 
-TEST_F(FaktoryServer, WorkersAreToldByName) {
+TEST_F(FaktoryServer, WorkersGetStatesByName) {
   client w(start());
   w.greet("w");
-  EXPECT_FALSE(server_->tell("nobody", worker_state::quiet));
-  EXPECT_TRUE(server_->tell("w", worker_state::quiet));
+  EXPECT_FALSE(server_->set_state("nobody", worker_state::quiet));
+  EXPECT_TRUE(server_->set_state("w", worker_state::quiet));
   EXPECT_EQ(w.ask(R"(BEAT {"wid":"w"})"), R"(+{"state":"quiet"})");
-  EXPECT_TRUE(server_->tell("w", worker_state::terminate));
+  EXPECT_TRUE(server_->set_state("w", worker_state::terminate));
   EXPECT_EQ(w.ask(R"(BEAT {"wid":"w"})"), R"(+{"state":"terminate"})");
 }
 
@@ -247,10 +247,10 @@ TEST_F(FaktoryServer, ItHasMetrics) {
   }
 }
 
-TEST_F(FaktoryServer, BeforeItStartsItKnowsNothing) {
+TEST_F(FaktoryServer, BeforeItStartsItHasNoWorkers) {
   faktory_server server(options_);
   EXPECT_TRUE(server.workers().workers.empty());
-  EXPECT_FALSE(server.tell("w", worker_state::quiet));
+  EXPECT_FALSE(server.set_state("w", worker_state::quiet));
   server.close_intake();
   std::string out;
   server.write_metrics(out);

@@ -15,7 +15,7 @@ class FaktoryTrack : public faktory_words {
   }
 };
 
-TEST_F(FaktoryTrack, AJobIsFollowedThroughItsLife) {
+TEST_F(FaktoryTrack, AJobIsTrackedUntilItsEnd) {
   auto& c = client();
   EXPECT_EQ(c.ask("TRACK GET 12345678"), R"({"jid":"12345678","state":"unknown","updated_at":""})");
   EXPECT_EQ(c.ask(push_line("12345678", R"("custom":{"track":1})")), "+OK");
@@ -46,14 +46,14 @@ TEST_F(FaktoryTrack, EveryEndHasItsWord) {
   EXPECT_EQ(state_of(c, "discarded"), "dead");
 }
 
-TEST_F(FaktoryTrack, AJobOfAnotherApiIsFoundByItsNumber) {
+TEST_F(FaktoryTrack, AJobOfAnotherApiIsFoundByItsId) {
   push({.kind = "k"});
   auto& c = client();
   EXPECT_EQ(state_of(c, "sluice-00000001"), "enqueued");
   EXPECT_EQ(state_of(c, "sluice-00000002"), "unknown");
 }
 
-TEST_F(FaktoryTrack, TheOldestAreForgotten) {
+TEST_F(FaktoryTrack, TheOldestAreDropped) {
   wire_options.tracked_max = 2;
   auto& c = client();
   for (const char* jid : {"11111111", "22222222", "33333333"}) {
@@ -64,7 +64,7 @@ TEST_F(FaktoryTrack, TheOldestAreForgotten) {
   EXPECT_EQ(state_of(c, "33333333"), "enqueued");
 }
 
-TEST_F(FaktoryTrack, AWorkerSaysHowFarItIs) {
+TEST_F(FaktoryTrack, AWorkerReportsProgress) {
   auto& w = worker();
   auto& c = client();
   EXPECT_EQ(c.ask(push_line("12345678")), "+OK");
@@ -76,12 +76,12 @@ TEST_F(FaktoryTrack, AWorkerSaysHowFarItIs) {
             R"("updated_at":"2026-01-01T00:00:05.000Z"})");
 }
 
-TEST_F(FaktoryTrack, WhatItDoesNotNameStaysAsItIs) {
+TEST_F(FaktoryTrack, OmittedMembersStayUnchanged) {
   auto& w = worker();
   EXPECT_EQ(w.ask(push_line("12345678")), "+OK");
   (void)w.ask("FETCH");
-  const auto set = [&](const std::string& what) {
-    EXPECT_EQ(w.ask(R"(TRACK SET {"jid":"12345678",)" + what + "}"), "+OK");
+  const auto set = [&](const std::string& members) {
+    EXPECT_EQ(w.ask(R"(TRACK SET {"jid":"12345678",)" + members + "}"), "+OK");
     const std::string got = w.ask("TRACK GET 12345678");
     return member(got, "percent") + ' ' + member(got, "desc");
   };
@@ -92,7 +92,7 @@ TEST_F(FaktoryTrack, WhatItDoesNotNameStaysAsItIs) {
   EXPECT_EQ(set(R"("percent":50,"desc":"")"), "50 \"\"");
 }
 
-TEST_F(FaktoryTrack, AReservationIsExtendedAndNeverCutShort) {
+TEST_F(FaktoryTrack, AReservationIsExtendedAndNeverShortened) {
   auto& w = worker();
   EXPECT_EQ(w.ask(push_line("12345678", R"("reserve_for":60)")), "+OK");
   (void)w.ask("FETCH");
@@ -105,7 +105,7 @@ TEST_F(FaktoryTrack, AReservationIsExtendedAndNeverCutShort) {
   EXPECT_EQ(e().lease_of(id)->until, time.now() + 24h);
 }
 
-TEST_F(FaktoryTrack, ItSaysWhatItWants) {
+TEST_F(FaktoryTrack, AnInvalidCommandNamesTheExpectedArguments) {
   auto& c = client();
   EXPECT_EQ(c.ask("TRACK"), "-ERR expected TRACK GET or TRACK SET");
   EXPECT_EQ(c.ask("TRACK GET"), "-ERR expected a jid");
@@ -126,7 +126,7 @@ class FaktoryBatch : public faktory_words {
   }
 };
 
-TEST_F(FaktoryBatch, ItsCallbacksRunWhenAllOfItIsDone) {
+TEST_F(FaktoryBatch, ItsCallbacksRunWhenAllItsJobsAreDone) {
   auto& c = client();
   const std::string bid = c.ask(R"(BATCH NEW {"description":"all docs","success":)" +
                                 callback("Done") + R"(,"complete":)" + callback("Over") + "}");
@@ -161,7 +161,7 @@ TEST_F(FaktoryBatch, ItsCallbacksRunWhenAllOfItIsDone) {
   EXPECT_EQ(member(c.ask("BATCH STATUS " + bid), "success_st"), "\"2\"");
 }
 
-TEST_F(FaktoryBatch, WhatItCallsHasItsBid) {
+TEST_F(FaktoryBatch, ItsCallbacksHaveItsBid) {
   auto& c = client();
   const auto custom_of_called = [&](const std::string& custom) {
     const std::string bid =
@@ -183,7 +183,7 @@ TEST_F(FaktoryBatch, WhatItCallsHasItsBid) {
   EXPECT_EQ(custom_of_called(R"("custom":{"_bid":"b-1"},)"), R"({"_bid":"b-1","_bid":"BID"})");
 }
 
-TEST_F(FaktoryBatch, OneWhoseCallbackIsRefusedLeavesNothingBehind) {
+TEST_F(FaktoryBatch, ABatchWhoseCallbackIsRefusedLeavesNothingBehind) {
   configure({.capacity_jobs = 1, .when_full = overflow::reject}, "callbacks");
   auto& c = client();
   EXPECT_TRUE(c.ask(R"(BATCH NEW {"success":)" + callback("Done") + R"(,"complete":)" +
@@ -194,12 +194,12 @@ TEST_F(FaktoryBatch, OneWhoseCallbackIsRefusedLeavesNothingBehind) {
   EXPECT_TRUE(list_all({}).empty());
 }
 
-TEST_F(FaktoryBatch, IsThereWithBothOfItsCallbacksOrNotAtAll) {
+TEST_F(FaktoryBatch, ABatchExistsWithBothCallbacksOrNotAtAll) {
   auto& c = client();
   settle();
   const std::size_t before = drive.adds().size();
   std::size_t commits = 0;
-  drive.fails_when([&](const sluice::jobs::batch& b) -> std::optional<error> {
+  drive.fails_when([&](const sluice::jobs::transaction& b) -> std::optional<error> {
     if (b.changes.empty() || ++commits == 1) return std::nullopt;
     return error{error_code::io_error, "made to fail after the first"};
   });
@@ -214,7 +214,7 @@ TEST_F(FaktoryBatch, IsThereWithBothOfItsCallbacksOrNotAtAll) {
   EXPECT_EQ(counts("callbacks").held, 2U);
 }
 
-TEST_F(FaktoryBatch, AFailureLeavesSuccessUncalled) {
+TEST_F(FaktoryBatch, AFailurePreventsTheSuccessCallback) {
   auto& c = client();
   const std::string bid = c.ask(R"(BATCH NEW {"success":)" + callback("Done") + R"(,"complete":)" +
                                 callback("Over") + "}");
@@ -228,7 +228,7 @@ TEST_F(FaktoryBatch, AFailureLeavesSuccessUncalled) {
   EXPECT_EQ(member(c.ask("BATCH STATUS " + bid), "failed"), "1");
 }
 
-TEST_F(FaktoryBatch, AnEmptyOneCallsAtOnce) {
+TEST_F(FaktoryBatch, AnEmptyBatchRunsItsCallbacksAtOnce) {
   auto& c = client();
   const std::string bid = c.ask(R"(BATCH NEW {"success":)" + callback("Done") + "}");
   EXPECT_EQ(c.ask("BATCH COMMIT " + bid), "+OK");
@@ -236,7 +236,7 @@ TEST_F(FaktoryBatch, AnEmptyOneCallsAtOnce) {
   EXPECT_EQ(counts("callbacks").ready, 1U);
 }
 
-TEST_F(FaktoryBatch, ItsJobsMayOpenItAgain) {
+TEST_F(FaktoryBatch, ItsJobsMayReopenIt) {
   auto& c = client();
   const std::string bid = c.ask(R"(BATCH NEW {"success":)" + callback("Done") + "}");
   EXPECT_EQ(c.ask(in_batch("11111111", bid)), "+OK");
@@ -276,7 +276,7 @@ TEST_F(FaktoryBatch, AParentEndsAfterTheCallbacksOfItsChild) {
   EXPECT_EQ(member(c.ask("FETCH callbacks"), "jobtype"), "\"Parent\"");
 }
 
-TEST_F(FaktoryBatch, ItSaysWhatItWants) {
+TEST_F(FaktoryBatch, AnInvalidCommandNamesTheExpectedArguments) {
   auto& c = client();
   EXPECT_EQ(c.ask("BATCH"), "-ERR expected BATCH NEW, BATCH OPEN, BATCH COMMIT or BATCH STATUS");
   EXPECT_EQ(c.ask("BATCH NEW {}"), R"(-ERR a batch needs a "success" or a "complete" job)");
@@ -286,9 +286,9 @@ TEST_F(FaktoryBatch, ItSaysWhatItWants) {
             "-ERR parent_bid: no such batch x");
   EXPECT_TRUE(c.ask(R"(BATCH NEW {"parent_bid":"b-00000099","success":)" + callback("A") + "}")
                   .starts_with("-ERR "));
-  for (const std::string what : {"OPEN", "COMMIT", "STATUS"}) {
-    EXPECT_EQ(c.ask("BATCH " + what + " nonsense"), "-ERR No such batch nonsense");
-    EXPECT_TRUE(c.ask("BATCH " + what + " b-00000099").starts_with("-ERR ")) << what;
+  for (const std::string action : {"OPEN", "COMMIT", "STATUS"}) {
+    EXPECT_EQ(c.ask("BATCH " + action + " nonsense"), "-ERR No such batch nonsense");
+    EXPECT_TRUE(c.ask("BATCH " + action + " b-00000099").starts_with("-ERR ")) << action;
   }
   EXPECT_TRUE(c.ask(in_batch("11111111", "b-00000099")).starts_with("-ERR "));
 }

@@ -31,7 +31,7 @@ TEST_F(FaktoryWorker, OneConnectionFetchesAndAnotherAcks) {
   EXPECT_EQ(counts().unfinished(), 0U);
 }
 
-TEST_F(FaktoryWorker, ItKeepsItsJobsUntilItsLastConnectionGoes) {
+TEST_F(FaktoryWorker, ItKeepsItsJobsUntilItsLastConnectionCloses) {
   push_some_jids(3);
   auto& one = worker("w");
   auto& two = worker("w");
@@ -51,11 +51,11 @@ TEST_F(FaktoryWorker, ItKeepsItsJobsUntilItsLastConnectionGoes) {
   const std::string again = other.ask("FETCH");
   EXPECT_EQ(member(again, "errtype"), "\"WorkerLost\"");
   EXPECT_EQ(member(again, "message"),
-            "\"the worker w@h was lost: its connections went without an END\"");
+            "\"the worker w@h was lost: its connections closed without an END\"");
   EXPECT_EQ(member(again, "remaining"), "25");
 }
 
-TEST_F(FaktoryWorker, OneThatSaysEndGivesBackWhatItHadAsIfItNeverHadIt) {
+TEST_F(FaktoryWorker, AWorkerThatSendsEndReturnsItsJobsUnchanged) {
   push_some_jids(1);
   for (int i = 0; i < 3; ++i) {
     auto& w = worker("w");
@@ -70,7 +70,7 @@ TEST_F(FaktoryWorker, OneThatSaysEndGivesBackWhatItHadAsIfItNeverHadIt) {
   EXPECT_EQ(all().counts.lost.load(relaxed), 0U);
 }
 
-// Connections come and go: how the last of them goes is how the worker goes.
+// The end of a worker's last connection decides whether the worker is lost.
 TEST_F(FaktoryWorker, AnEndOfOneConnectionIsNotTheEndOfTheWorker) {
   push_some_jids(1);
   auto& one = worker("w");
@@ -83,7 +83,7 @@ TEST_F(FaktoryWorker, AnEndOfOneConnectionIsNotTheEndOfTheWorker) {
   EXPECT_EQ(all().counts.lost.load(relaxed), 1U);
 }
 
-TEST_F(FaktoryWorker, AServerThatEndsLosesNobody) {
+TEST_F(FaktoryWorker, AStoppingServerLosesNoWorker) {
   push_some_jids(1);
   auto& w = worker("w");
   (void)w.ask("FETCH");
@@ -94,7 +94,7 @@ TEST_F(FaktoryWorker, AServerThatEndsLosesNobody) {
   EXPECT_EQ(counts().ready, 1U);
 }
 
-TEST_F(FaktoryWorker, AJobThatTakesItsWorkersDownWithItIsDeadInTheEnd) {
+TEST_F(FaktoryWorker, AJobThatCrashesItsWorkersFinallyIsDead) {
   EXPECT_EQ(client().ask(push_line("12345678", R"("retry":3)")), "+OK");
   const auto lose_one = [&] {
     auto& w = worker("w");
@@ -119,7 +119,7 @@ TEST_F(FaktoryWorker, AJobThatTakesItsWorkersDownWithItIsDeadInTheEnd) {
   EXPECT_EQ(dead.at(0).errors.back().type, "WorkerLost");
 }
 
-TEST_F(FaktoryWorker, AWorkerThatIsLostAfterOrdinaryFailuresGivesItsJobBackAtOnce) {
+TEST_F(FaktoryWorker, AJobLostAfterOrdinaryFailuresIsReadyAtOnce) {
   push_some_jids(1);
   auto& w = worker("w");
   (void)w.ask("FETCH");
@@ -131,7 +131,7 @@ TEST_F(FaktoryWorker, AWorkerThatIsLostAfterOrdinaryFailuresGivesItsJobBackAtOnc
   EXPECT_EQ(counts().ready, 1U);
 }
 
-TEST_F(FaktoryWorker, AJobThatIsNotRetriedGoesWithItsWorker) {
+TEST_F(FaktoryWorker, AJobWithoutRetriesEndsWithItsWorker) {
   EXPECT_EQ(client().ask(push_line("dead-then", R"("retry":-1)")), "+OK");
   EXPECT_EQ(client().ask(push_line("gone-then", R"("retry":0)")), "+OK");
   auto& w = worker("w");
@@ -144,7 +144,7 @@ TEST_F(FaktoryWorker, AJobThatIsNotRetriedGoesWithItsWorker) {
   EXPECT_EQ(left[0].state, job_state::dead);
 }
 
-TEST_F(FaktoryWorker, OneThatStopsBeatingGivesItsJobsBack) {
+TEST_F(FaktoryWorker, AWorkerWhoseBeatsStopReturnsItsJobs) {
   push_some_jids(1);
   auto& w = worker("w");
   EXPECT_EQ(beat(w, "w"), "+OK");
@@ -159,7 +159,7 @@ TEST_F(FaktoryWorker, OneThatStopsBeatingGivesItsJobsBack) {
   EXPECT_TRUE(all().crew.list().workers.empty());
   EXPECT_EQ(w.ask(R"(ACK {"jid":"job-0000"})"), "+OK");
   EXPECT_EQ(counts().ready, 1U);
-  // And comes back when it beats.
+  // It returns with its next BEAT.
   EXPECT_EQ(beat(w, "w"), "+OK");
   EXPECT_EQ(all().crew.list().workers.size(), 1U);
 }
@@ -179,7 +179,7 @@ TEST_F(FaktoryWorker, ABeatOverAnyConnectionCountsForAll) {
   EXPECT_EQ(counts().ready, 1U);
 }
 
-TEST_F(FaktoryWorker, OneIsLostThoughTheConnectionThatBeatHasGone) {
+TEST_F(FaktoryWorker, AWorkerIsLostEvenIfTheConnectionOfItsBeatsHasClosed) {
   push_some_jids(1);
   auto& one = worker("w");
   auto& two = worker("w");
@@ -193,7 +193,7 @@ TEST_F(FaktoryWorker, OneIsLostThoughTheConnectionThatBeatHasGone) {
   EXPECT_EQ(counts().ready, 1U);
 }
 
-TEST_F(FaktoryWorker, OneThatNeverBeatHasItsWholeReservation) {
+TEST_F(FaktoryWorker, AWorkerWithoutBeatsKeepsItsWholeReservation) {
   push_some_jids(1);
   auto& w = worker("w");
   (void)w.ask("FETCH");
@@ -213,56 +213,56 @@ TEST_F(FaktoryWorker, ABeatDoesNotExtendAReservation) {
   EXPECT_EQ(counts().retrying, 1U);
 }
 
-TEST_F(FaktoryWorker, ABeatNamesAWorkerThatIsThere) {
+TEST_F(FaktoryWorker, ABeatMustNameAConnectedWorker) {
   auto& c = client();
   EXPECT_EQ(beat(c, "nobody"), "-ERR Unknown worker nobody");
   EXPECT_EQ(c.ask("BEAT {}"), "-ERR the field \"wid\" is missing");
   EXPECT_EQ(c.ask("BEAT"), "-ERR line 1, column 1: expected an object, found the end of the text");
 }
 
-TEST_F(FaktoryWorker, OneIsToldToBeQuietAndToEnd) {
+TEST_F(FaktoryWorker, AWorkerGetsQuietAndTerminate) {
   auto& w = worker("w");
   auto& x = worker("x");
-  EXPECT_TRUE(all().crew.tell("w", worker_state::quiet));
-  EXPECT_FALSE(all().crew.tell("nobody", worker_state::quiet));
+  EXPECT_TRUE(all().crew.set_state("w", worker_state::quiet));
+  EXPECT_FALSE(all().crew.set_state("nobody", worker_state::quiet));
   EXPECT_EQ(beat(x, "x"), "+OK");
   EXPECT_EQ(beat(w, "w"), R"(+{"state":"quiet"})");
   EXPECT_EQ(beat(w, "w", R"(,"current_state":"quiet","rss_kb":1000)"), "+OK");
   EXPECT_EQ(all().crew.list().workers.at(0).rss_kb, 1000U);
   EXPECT_EQ(all().crew.list().workers.at(0).state, worker_state::quiet);
-  all().crew.tell_all(worker_state::terminate);
+  all().crew.set_all_states(worker_state::terminate);
   EXPECT_EQ(beat(w, "w", R"(,"current_state":"quiet")"), R"(+{"state":"terminate"})");
   EXPECT_EQ(beat(x, "x"), R"(+{"state":"terminate"})");
-  EXPECT_TRUE(all().crew.tell("w", worker_state::quiet));  // too late
+  EXPECT_TRUE(all().crew.set_state("w", worker_state::quiet));  // too late
   EXPECT_EQ(beat(w, "w"), R"(+{"state":"terminate"})");
 }
 
-TEST_F(FaktoryWorker, OneThatIsQuietByItselfIsShownSo) {
+TEST_F(FaktoryWorker, AWorkerThatReportsQuietIsListedAsQuiet) {
   auto& w = worker("w");
   EXPECT_EQ(beat(w, "w", R"(,"current_state":"quiet")"), "+OK");
   EXPECT_EQ(all().crew.list().workers.at(0).state, worker_state::quiet);
 }
 
-TEST_F(FaktoryWorker, WhatOneDoesByItselfIsNeverOrderedOfIt) {
+TEST_F(FaktoryWorker, AReportedStateIsNotRequested) {
   auto& w = worker("w");
   EXPECT_EQ(beat(w, "w", R"(,"current_state":"quiet")"), "+OK");
   EXPECT_EQ(beat(w, "w"), "+OK");
   EXPECT_EQ(all().crew.list().workers.at(0).state, worker_state::running);
   EXPECT_EQ(beat(w, "w", R"(,"current_state":"terminate")"), "+OK");
   EXPECT_EQ(all().crew.list().workers.at(0).state, worker_state::terminate);
-  EXPECT_TRUE(all().crew.tell("w", worker_state::quiet));  // it was never told to end
+  EXPECT_TRUE(all().crew.set_state("w", worker_state::quiet));  // terminate was not requested
   EXPECT_EQ(beat(w, "w"), R"(+{"state":"quiet"})");
 }
 
-TEST_F(FaktoryWorker, AStateThatOnlyItsLanguageKnowsIsRunning) {
+TEST_F(FaktoryWorker, AnUnknownStateCountsAsRunning) {
   auto& w = worker("w");
   EXPECT_EQ(beat(w, "w", R"(,"current_state":"dreaming")"), "+OK");
   EXPECT_EQ(all().crew.list().workers.at(0).state, worker_state::running);
 }
 
-TEST_F(FaktoryWorker, OneThatEndsByItselfIsNotToldToBeQuiet) {
+TEST_F(FaktoryWorker, AWorkerThatReportsTerminateDoesNotGetQuiet) {
   auto& w = worker("w");
-  EXPECT_TRUE(all().crew.tell("w", worker_state::quiet));
+  EXPECT_TRUE(all().crew.set_state("w", worker_state::quiet));
   EXPECT_EQ(beat(w, "w", R"(,"current_state":"terminate")"), "+OK");
   EXPECT_EQ(all().crew.list().workers.at(0).state, worker_state::terminate);
 }
@@ -281,11 +281,11 @@ TEST_F(FaktoryWorker, WorkersAreListedPageByPage) {
   EXPECT_EQ(all().crew.list("", 3).cursor, std::nullopt);
 }
 
-TEST_F(FaktoryWorker, OneThatWasToldToBeQuietGetsNoMoreJobs) {
+TEST_F(FaktoryWorker, AQuietWorkerGetsNoJobs) {
   push_some_jids(2);
   auto& w = worker("w");
   EXPECT_EQ(jid_in(w.ask("FETCH")), "\"job-0000\"");
-  EXPECT_TRUE(all().crew.tell("w", worker_state::quiet));
+  EXPECT_TRUE(all().crew.set_state("w", worker_state::quiet));
   w.send("FETCH");
   pass(milliseconds(1999));
   EXPECT_EQ(w.wire().open_replies(), 1U);
@@ -317,7 +317,7 @@ TEST_F(FaktoryWorker, AFailureIsFollowedByAnotherAttempt) {
   EXPECT_EQ(member(w.ask("FETCH"), "retry_count"), "1");
 }
 
-TEST_F(FaktoryWorker, WhatFailsTooOftenIsDead) {
+TEST_F(FaktoryWorker, AJobThatFailsTooOftenIsDead) {
   auto& w = worker();
   EXPECT_EQ(w.ask(push_line("12345678", R"("retry":1)")), "+OK");
   (void)w.ask("FETCH");
@@ -345,7 +345,7 @@ TEST_F(FaktoryWorker, WithARetryOfMinusOneItIsDeadAtOnce) {
   EXPECT_EQ(counts().dead, 1U);
 }
 
-TEST_F(FaktoryWorker, AFailureMaySayLittleOrSayItOddly) {
+TEST_F(FaktoryWorker, AFailureMayHaveFewOrUnusualFields) {
   push_some_jids(3);
   auto& w = worker();
   (void)w.ask("FETCH");
@@ -360,7 +360,7 @@ TEST_F(FaktoryWorker, AFailureMaySayLittleOrSayItOddly) {
   EXPECT_EQ(jobs.at(2).errors.at(0).backtrace, "one line");
 }
 
-TEST_F(FaktoryWorker, AJobSaysHowManyLinesOfABacktraceAreKept) {
+TEST_F(FaktoryWorker, AJobLimitsTheStoredLinesOfABacktrace) {
   auto& w = worker();
   EXPECT_EQ(w.ask(push_line("one-line", R"("backtrace":1)")), "+OK");
   EXPECT_EQ(w.ask(push_line("no-line-1", R"("backtrace":0)")), "+OK");
@@ -373,8 +373,8 @@ TEST_F(FaktoryWorker, AJobSaysHowManyLinesOfABacktraceAreKept) {
   EXPECT_EQ(jobs.at(1).errors.at(0).backtrace, "");
 }
 
-// Workers try again for ever what was answered with an error.
-TEST_F(FaktoryWorker, AFailureOfAJobThatNobodyHoldsIsFine) {
+// Workers repeat a failed command forever.
+TEST_F(FaktoryWorker, AFailureOfAJobThatIsNotHeldIsAccepted) {
   push_some_jids(1);
   auto& w = worker();
   EXPECT_EQ(fail_job(w, "nobody-knows"), "+OK");
@@ -385,7 +385,7 @@ TEST_F(FaktoryWorker, AFailureOfAJobThatNobodyHoldsIsFine) {
   EXPECT_EQ(w.ask("FAIL {}"), "-ERR the field \"jid\" is missing");
 }
 
-TEST_F(FaktoryWorker, WhatOneSaysOfAJobThatItLostIsNotSaidOfWhoHasItNow) {
+TEST_F(FaktoryWorker, AReportAboutALostJobDoesNotAffectItsNewHolder) {
   for (const bool fails : {true, false}) {
     push_some_jids(1);
     auto& lost = worker("a");
@@ -396,7 +396,7 @@ TEST_F(FaktoryWorker, WhatOneSaysOfAJobThatItLostIsNotSaidOfWhoHasItNow) {
     EXPECT_EQ(jid_in(now.ask("FETCH")), "\"job-0000\"");
     auto& back = worker("a");
     EXPECT_EQ(fails ? fail_job(back, "job-0000") : back.ask(R"(ACK {"jid":"job-0000"})"), "+OK");
-    EXPECT_EQ(client().ask(R"(ACK {"jid":"job-0000"})"), "+OK") << "nor what nobody says";
+    EXPECT_EQ(client().ask(R"(ACK {"jid":"job-0000"})"), "+OK") << "nor a report by a stranger";
     EXPECT_EQ(counts().running, 1U);
     const auto acked_before = all().counts.acked.load(relaxed);
     EXPECT_EQ(now.ask(R"(ACK {"jid":"job-0000"})"), "+OK");
@@ -407,7 +407,7 @@ TEST_F(FaktoryWorker, WhatOneSaysOfAJobThatItLostIsNotSaidOfWhoHasItNow) {
   EXPECT_EQ(all().counts.failed.load(relaxed), 0U);
 }
 
-TEST_F(FaktoryWorker, OneWhoseLeaseRanOutSaysNothingOfTheNextOne) {
+TEST_F(FaktoryWorker, AReportAfterAnExpiredLeaseDoesNotAffectTheNextLease) {
   push_some_jids(1);
   auto& slow = worker("a");
   (void)slow.ask("FETCH");
@@ -421,7 +421,7 @@ TEST_F(FaktoryWorker, OneWhoseLeaseRanOutSaysNothingOfTheNextOne) {
   EXPECT_EQ(counts().unfinished(), 0U);
 }
 
-TEST_F(FaktoryWorker, AJobOfAnotherApiIsRetriedAsItSays) {
+TEST_F(FaktoryWorker, AJobOfAnotherApiUsesItsOwnRetryPolicy) {
   push({.kind = "k", .retry = {.attempts_max = 2, .first = 1s, .jitter = 0}});
   auto& w = worker();
   (void)w.ask("FETCH");
@@ -430,7 +430,7 @@ TEST_F(FaktoryWorker, AJobOfAnotherApiIsRetriedAsItSays) {
   EXPECT_EQ(jid_in(w.ask("FETCH")), "\"sluice-00000001\"");
 }
 
-TEST_F(FaktoryWorker, AFailureThatTheDiskRefusesCanBeTriedAgain) {
+TEST_F(FaktoryWorker, AFailThatFailsOnTheDiskCanBeRepeated) {
   push_some_jids(1);
   auto& w = worker();
   (void)w.ask("FETCH");
@@ -442,7 +442,7 @@ TEST_F(FaktoryWorker, AFailureThatTheDiskRefusesCanBeTriedAgain) {
   EXPECT_EQ(counts().retrying, 1U);
 }
 
-TEST_F(FaktoryWorker, WhileItClosesItMayFinishWhatItHas) {
+TEST_F(FaktoryWorker, WhileTheServerClosesAWorkerMayFinishItsJobs) {
   push_some_jids(2);
   auto& w = worker("w");
   (void)w.ask("FETCH");

@@ -9,29 +9,29 @@ constexpr unix_time now{1000};
 constexpr unix_time later{2000};
 
 // Two threads of the server serve the producer and the worker.
-TEST(TrackedJobs, APushWhoseAnswerIsReadLateDoesNotUndoTheEndOfItsJob) {
+TEST(TrackedJobs, ALateReplyToAPushDoesNotUndoTheEndOfItsJob) {
   tracked_jobs all(10);
-  all.saw_start("jid", 7, now);
-  all.saw_end("jid", job_state::done, later);
-  all.saw_push("jid", 7, later);
+  all.note_start("jid", 7, now);
+  all.note_end("jid", job_state::done, later);
+  all.note_push("jid", 7, later);
   EXPECT_EQ(all.find("jid")->ended, job_state::done);
   EXPECT_EQ(all.find("jid")->changed_at, later);
 }
 
 TEST(TrackedJobs, AnotherPushWithTheSameJidIsAnotherJob) {
   tracked_jobs all(10);
-  all.saw_push("jid", 7, now);
-  all.saw_end("jid", job_state::done, now);
-  all.saw_push("jid", 8, later);
+  all.note_push("jid", 7, now);
+  all.note_end("jid", job_state::done, now);
+  all.note_push("jid", 8, later);
   EXPECT_EQ(all.find("jid")->id, 8U);
   EXPECT_FALSE(all.find("jid")->ended);
 }
 
-TEST(TrackedJobs, AJobThatIsTriedAgainHasNotEnded) {
+TEST(TrackedJobs, ARetriedJobHasNotEnded) {
   tracked_jobs all(10);
-  all.saw_push("jid", 7, now);
-  all.saw_end("jid", job_state::dead, now);
-  all.saw_start("jid", 7, later);
+  all.note_push("jid", 7, now);
+  all.note_end("jid", job_state::dead, now);
+  all.note_start("jid", 7, later);
   EXPECT_FALSE(all.find("jid")->ended);
 }
 

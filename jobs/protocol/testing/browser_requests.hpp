@@ -1,6 +1,6 @@
 #pragma once
 
-// Requests that a web page can make a browser send, each with commands behind its head.
+// Requests that a web page can make a browser send, with commands behind their heads.
 
 #include <string>
 #include <string_view>
@@ -9,7 +9,7 @@
 namespace sluice::jobs::testing {
 
 struct browser_request {
-  std::string_view what;
+  std::string_view label;
   std::string bytes;
 };
 

@@ -1,15 +1,14 @@
 #pragma once
 
-// The other end of a session, without a socket: what it says is taken by hand, and what is said to
-// it is kept in order. Calls of the engine come back when the test runs the executor that it has,
-// and time passes when the test says so.
+// A client of a session without a socket: the test sends input by hand and takes the replies.
+// Results of engine calls arrive when the test runs its executor; `on_time` is called by `wake`.
 //
-// It keeps the contract of client and of session as a connection does.
+// Keeps the contracts of client and session like a connection.
 //
-//     auto who = fake_client::connect(loop, [](auto& to) { return std::make_unique<echo>(to); });
-//     who->send("hello\r\n");
+//     auto c = fake_client::connect(loop, [](auto& peer) { return std::make_unique<echo>(peer); });
+//     c->send("hello\r\n");
 //     loop.run_all();
-//     EXPECT_EQ(who->take(), "hello\r\n");
+//     EXPECT_EQ(c->take(), "hello\r\n");
 
 #include <algorithm>
 #include <deque>
@@ -41,15 +40,15 @@ class fake_client final : public protocol::client,
   }
   ~fake_client() { close(); }
 
-  // What the client does.
+  // Actions of the client.
   void send(std::string_view bytes) {
     if (is_last_) return;
     in_ += bytes;
-    look_again_ = true;
+    must_consume_ = true;
     pump();
   }
   void half_close() {
-    saw_end_ = look_again_ = true;
+    saw_end_ = must_consume_ = true;
     pump();
   }
   void close() {
@@ -57,20 +56,20 @@ class fake_client final : public protocol::client,
     gone_.request_stop();
     session_->gone();
   }
-  // What the server does.
+  // Actions of the server.
   void finish_up() {
     session_->finish_up();
     is_last_ = true;
     pump();
   }
-  // What came, up to so many bytes.
+  // Removes and returns up to `most` bytes of the replies.
   std::string take(std::size_t most = std::string::npos) {
     std::string taken = out_.substr(0, most);
     out_.erase(0, taken.size());
     return taken;
   }
-  // The next reply as Redis writes them, if it is there: a line as it is, of a bulk its bytes,
-  // "$-1" for none.
+  // Removes and returns the next RESP reply, if complete: a line, the bytes of a bulk, or "$-1" for
+  // null.
   std::optional<std::string> try_read() {
     const std::size_t end = out_.find("\r\n");
     if (end == std::string::npos) return std::nullopt;
@@ -86,9 +85,9 @@ class fake_client final : public protocol::client,
   std::size_t needs() const { return session_->needs(); }
   protocol::session& session() { return *session_; }
   void set_replies_max(std::size_t max) { replies_max_ = max; }
-  // When the session asked to be woken; time_point::max(): it did not.
+  // Returns the time that the session set with wake_at; time_point::max(): none.
   time_point wakes_at() const { return wakes_at_; }
-  // It is `now`, or as late as need be. False: the session did not ask for a time up to then.
+  // Calls on_time if its time is not after `now`. Returns whether it did.
   bool wake(time_point now = time_point::max()) {
     if (is_gone_ || wakes_at_ == time_point::max() || wakes_at_ > now) return false;
     wakes_at_ = time_point::max();
@@ -99,7 +98,7 @@ class fake_client final : public protocol::client,
 
   // client
   std::uint64_t open() override {
-    check(room() > 0, "fake_client", "no more replies than there is room for");
+    check(replies_left() > 0, "fake_client", "at most replies_left() replies");
     replies_.emplace_back();
     return first_ + replies_.size() - 1;
   }
@@ -113,15 +112,15 @@ class fake_client final : public protocol::client,
       out_ += replies_.front().bytes;
       replies_.pop_front();
     }
-    look_again_ = true;
+    must_consume_ = true;
   }
-  void say(std::string_view bytes) override { answer(open(), bytes); }
-  std::size_t room() const override {
+  void respond(std::string_view bytes) override { answer(open(), bytes); }
+  std::size_t replies_left() const override {
     return replies_max_ - std::min(replies_max_, replies_.size());
   }
   std::size_t open_replies() const override { return replies_.size(); }
   void end() override { is_last_ = true; }
-  void resume() override { look_again_ = true; }
+  void resume() override { must_consume_ = true; }
   void wake_at(time_point when) override { wakes_at_ = when; }
   std::stop_token gone_token() override { return gone_.get_token(); }
   bool is_gone() const override { return is_gone_; }
@@ -142,24 +141,24 @@ class fake_client final : public protocol::client,
   void call_begins() noexcept override { ++calls_; }
   void call_ended() noexcept override {
     --calls_;
-    look_again_ = true;
+    must_consume_ = true;
     pump();
   }
 
   void pump() {
-    // A call that is done at once ends inside of `consume`.
+    // A call that completes at once ends inside of `consume`.
     if (std::exchange(is_pumping_, true)) return;
-    while (!is_gone_ && !is_last_ && std::exchange(look_again_, false)) {
+    while (!is_gone_ && !is_last_ && std::exchange(must_consume_, false)) {
       std::size_t used = 0;
       while (!in_.empty() && in_.size() >= session_->needs() && !is_last_) {
         used = session_->consume(in_);
-        check(used <= in_.size(), "fake_client", "no more to be taken than there is");
+        check(used <= in_.size(), "fake_client", "at most the given bytes to be consumed");
         in_.erase(0, used);
         if (used == 0) break;
       }
       if (!saw_end_ || is_last_) continue;
-      if (!std::exchange(told_end_, true)) session_->end_of_input();
-      if (replies_.empty() && !look_again_) is_last_ = true;
+      if (!std::exchange(reported_end_, true)) session_->end_of_input();
+      if (replies_.empty() && !must_consume_) is_last_ = true;
     }
     is_pumping_ = false;
   }
@@ -173,7 +172,7 @@ class fake_client final : public protocol::client,
   std::uint64_t first_ = 0;
   std::size_t calls_ = 0;
   time_point wakes_at_ = time_point::max();
-  bool look_again_ = false, saw_end_ = false, told_end_ = false, is_last_ = false;
+  bool must_consume_ = false, saw_end_ = false, reported_end_ = false, is_last_ = false;
   bool is_gone_ = false, is_pumping_ = false;
 };
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// Everything that is wrong with a configuration, to be told at once and in the order of its lines.
+// Collects all errors of a configuration, sorted by line.
 
 #include <algorithm>
 #include <string>
@@ -21,7 +21,7 @@ class config_problems {
 
   explicit config_problems(std::string_view file) : file_(file) {}
 
-  // `sentence` goes on behind the place and the key: "is from 1 to 10", ": expected ...".
+  // `sentence` continues the place and the key: " must be from 1 to 10", ": expected ...".
   void add(const toml_value& at, std::string_view table, std::string_view key,
            std::string_view sentence) {
     std::string text = table.empty() ? "" : "[" + std::string(table) + "] ";
@@ -45,7 +45,7 @@ class config_problems {
   std::vector<std::pair<std::size_t, std::string>> found_;
 };
 
-// A key that is like `key`, as a hint; empty: none.
+// Returns a key similar to `key`, for a hint, or an empty string.
 std::string_view nearest(std::string_view key, const std::vector<std::string_view>& known);
 
 // [queues.NAME] and [[cron]].

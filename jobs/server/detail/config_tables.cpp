@@ -1,5 +1,5 @@
-// The parts of a configuration that are in the model's own words: queues and cron entries. They are
-// read as the HTTP API reads them, so that there is one list of fields.
+// Queues and cron entries of a configuration. They are decoded as by the HTTP API, so that there is
+// one list of fields.
 #include <set>
 
 #include "jobs/json/codec.hpp"
@@ -13,24 +13,24 @@ namespace {
 
 using type = toml_value::type;
 
-// Sizes may have a unit here, as everywhere in the file.
+// Converts a size with a unit to bytes, as for all sizes in the file.
 toml_value with_bytes(std::string_view key, toml_value v) {
-  if (!key.ends_with("_bytes") || v.what != type::string) return v;
+  if (!key.ends_with("_bytes") || v.kind != type::string) return v;
   const auto size = parse_size(v.text);
   if (!size) return v;
-  v.what = type::whole;
+  v.kind = type::whole;
   v.text = std::to_string(*size);
   return v;
 }
 
-// The place is the file's own, and not that of the one member that was read.
+// Removes the position in the one member that was decoded: the file's own position is used.
 std::string without_place(std::string message) {
   const std::size_t at = message.rfind(" (line ");
   if (at != std::string::npos) message.erase(at);
   return message;
 }
 
-// Reads the members that T has, one by one, so that each mistake has its own line; then all.
+// Decodes T's members one by one, so that each error has its own line, and then the whole.
 template <class T>
 std::optional<T> read_members(const toml_value& table, const std::string& name,
                               const std::set<std::string_view>& others, std::string_view always,
@@ -41,11 +41,11 @@ std::optional<T> read_members(const toml_value& table, const std::string& name,
     if (others.contains(key)) continue;
     toml_value one;
     one.members.emplace_back(key, with_bytes(key, value));
-    std::string alone = to_json(one);
+    std::string text = to_json(one);
     if (!always.empty() && key != always) {
-      alone.insert(1, "\"" + std::string(always) + "\":\"x\",");
+      text.insert(1, "\"" + std::string(always) + "\":\"x\",");
     }
-    if (const auto read = json::read<T>(alone); !read) {
+    if (const auto read = json::read<T>(text); !read) {
       problems.add(value, name, "", without_place(read.error().message));
       is_whole = false;
     }
@@ -62,7 +62,7 @@ std::string text_member(const toml_value& of, const std::string& table, std::str
                         config_problems& problems, std::string otherwise = {}) {
   for (const auto& [name, value] : of.members) {
     if (name != key) continue;
-    if (value.what == type::string) return value.text;
+    if (value.kind == type::string) return value.text;
     problems.add(value, table, key, ": expected a string, found " + std::string(value.type_name()));
   }
   return otherwise;
@@ -81,36 +81,35 @@ void read_cron(const toml_value& entry, std::vector<cron_setting>& into,
   cron_spec spec;
   bool says_paused = false;
   spec.name = text_member(entry, "cron", "name", problems);
-  const std::string where = spec.name.empty() ? "cron" : "cron " + spec.name;
-  spec.schedule = text_member(entry, where, "schedule", problems);
-  spec.zone = text_member(entry, where, "zone", problems, spec.zone);
+  const std::string place = spec.name.empty() ? "cron" : "cron " + spec.name;
+  spec.schedule = text_member(entry, place, "schedule", problems);
+  spec.zone = text_member(entry, place, "zone", problems, spec.zone);
   const std::string missed =
-      text_member(entry, where, "missed", problems, std::string(to_string(spec.missed)));
+      text_member(entry, place, "missed", problems, std::string(to_string(spec.missed)));
   if (const auto known = missed_runs_from(missed)) {
     spec.missed = *known;
   } else {
-    problems.add(place_of(entry, "missed"), where, "missed", ": expected skip, one or all");
+    problems.add(place_of(entry, "missed"), place, "missed", ": expected skip, one or all");
   }
   if (const toml_value& paused = place_of(entry, "paused"); &paused != &entry) {
-    if (paused.what != type::boolean)
-      problems.add(paused, where, "paused", ": expected true or false");
+    if (paused.kind != type::boolean)
+      problems.add(paused, place, "paused", ": expected true or false");
     spec.paused = paused.boolean;
     says_paused = true;
   }
   if (const auto parsed = cron_schedule::parse(spec.schedule, spec.zone); !parsed) {
-    problems.add(place_of(entry, "schedule"), where, "schedule", ": " + parsed.error().message);
+    problems.add(place_of(entry, "schedule"), place, "schedule", ": " + parsed.error().message);
   }
-  auto job = read_members<job_spec>(entry, where, own, "kind", problems);
+  auto job = read_members<job_spec>(entry, place, own, "kind", problems);
   if (!job) return;
   spec.job = *std::move(job);
   for (const cron_setting& other : into) {
     if (other.spec.name == spec.name) {
-      return problems.add(place_of(entry, "name"), where, "name",
-                          ": there is another entry of that name");
+      return problems.add(place_of(entry, "name"), place, "name", ": another entry has this name");
     }
   }
   if (const auto valid = validate(spec); !valid) {
-    return problems.add(entry, where, "", valid.error().message);
+    return problems.add(entry, place, "", valid.error().message);
   }
   into.push_back({std::move(spec), says_paused});
 }
@@ -119,20 +118,20 @@ void read_cron(const toml_value& entry, std::vector<cron_setting>& into,
 
 void read_queues(const toml_value& tables, std::vector<std::pair<std::string, queue_patch>>& into,
                  config_problems& problems) {
-  if (tables.what != type::table) {
+  if (tables.kind != type::table) {
     return problems.add(tables, "", "queues", ": expected tables, as in [queues.mail]");
   }
   for (const auto& [name, table] : tables.members) {
-    const std::string where = "queues." + name;
-    if (table.what != type::table) {
-      problems.add(table, where, "",
+    const std::string place = "queues." + name;
+    if (table.kind != type::table) {
+      problems.add(table, place, "",
                    "expected a table with settings, found " + std::string(table.type_name()));
       continue;
     }
     if (const auto valid = validate_queue_name(name); !valid) {
-      problems.add(table, where, "", valid.error().message);
+      problems.add(table, place, "", valid.error().message);
     }
-    if (auto patch = read_members<queue_patch>(table, where, {}, "", problems)) {
+    if (auto patch = read_members<queue_patch>(table, place, {}, "", problems)) {
       into.emplace_back(name, *std::move(patch));
     }
   }
@@ -140,11 +139,11 @@ void read_queues(const toml_value& tables, std::vector<std::pair<std::string, qu
 
 void read_crons(const toml_value& entries, std::vector<cron_setting>& into,
                 config_problems& problems) {
-  if (entries.what != type::array) {
+  if (entries.kind != type::array) {
     return problems.add(entries, "", "cron", ": expected entries, each under [[cron]]");
   }
   for (const toml_value& entry : entries.items) {
-    if (entry.what == type::table) {
+    if (entry.kind == type::table) {
       read_cron(entry, into, problems);
     } else {
       problems.add(entry, "", "cron", ": expected entries, each under [[cron]]");

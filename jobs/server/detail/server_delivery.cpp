@@ -1,4 +1,4 @@
-// How a server posts jobs and their ends to URLs.
+// Posting of jobs and of their ends to URLs.
 #include <algorithm>
 
 #include "jobs/deliver/signature.hpp"
@@ -17,21 +17,21 @@ void_result server::impl::open_delivery() {
   o.webhook_timeout = options_.delivery.timeout;
   o.webhook_concurrency = static_cast<std::uint32_t>(
       std::min<std::uint64_t>(o.webhook_concurrency, options_.delivery.concurrency));
-  o.on_event = [this](const delivery_event& e) { tell_delivery(e); };
+  o.on_event = [this](const delivery_event& e) { log_delivery(e); };
   auto posts = deliverer::open(*engine_, std::move(o));
   if (!posts) return posts.error();
-  posts_.with([&](std::unique_ptr<deliverer>& mine) { mine = *std::move(posts); });
+  posts_.with([&](std::unique_ptr<deliverer>& p) { p = *std::move(posts); });
   return done{};
 }
 
-void server::impl::tell_delivery(const delivery_event& e) {
-  const bool is_good = e.kind == delivery_event::what::resumed;
-  const auto tell = is_good ? &event_log::info : &event_log::warn;
-  (log_.*tell)("delivery", {{"what", to_string(e.kind)},
-                            {"queue", e.queue},
-                            {"receiver", e.receiver},
-                            {"job", e.job},
-                            {"reason", e.message}});
+void server::impl::log_delivery(const delivery_event& e) {
+  const bool is_good = e.kind == delivery_event::event_kind::resumed;
+  const auto write = is_good ? &event_log::info : &event_log::warn;
+  (log_.*write)("delivery", {{"what", to_string(e.kind)},
+                             {"queue", e.queue},
+                             {"receiver", e.receiver},
+                             {"job", e.job},
+                             {"reason", e.message}});
 }
 
 void_result server::impl::update_delivery(const server_options& o) {

@@ -1,16 +1,15 @@
-// How a server speaks to the clients of beanstalkd and of Faktory, beside HTTP.
+// The protocols of beanstalkd and Faktory.
 #include "jobs/server/detail/server_impl.hpp"
 
 namespace sluice::jobs {
 namespace {
 
 constexpr std::string_view beanstalk_is_open =
-    "the beanstalk protocol asks nobody who they are, so whoever reaches it can do anything; say "
-    "--beanstalk-open (beanstalk.open) where everybody may, else listen on 127.0.0.1 or on a unix "
-    "socket (--beanstalk-socket)";
+    "the beanstalk protocol has no authentication: set --beanstalk-open (beanstalk.open) to permit "
+    "access from other machines, or listen on 127.0.0.1 or on a unix socket (--beanstalk-socket)";
 constexpr std::string_view faktory_is_open =
-    "it takes a password (--faktory-password-file) and TLS (--tls-cert, --tls-key), or "
-    "--faktory-open (faktory.open) where everybody may reach it, or read it on the way";
+    "beyond loopback it needs a password (--faktory-password-file) and TLS (--tls-cert, "
+    "--tls-key), or --faktory-open (faktory.open) to permit access without them";
 
 protocol::listen_place place_of(const listen_address& at, const char* name) {
   return {.address = at.host, .port = at.port, .name = name};
@@ -22,14 +21,14 @@ error cannot(std::string_view protocol, const error& why) {
 
 }  // namespace
 
-// Made before HTTP listens, since /metrics asks them; they listen after it.
-void_result server::impl::make_protocols() {
+// Called before HTTP listens, since /metrics calls the protocols; they listen after it.
+void_result server::impl::create_protocols() {
   if (const beanstalk_settings& set = options_.beanstalk; set.is_on()) {
     beanstalk_options o;
     o.wire.listen.clear();
     o.wire.sockets = sockets_;
     if (options_.beanstalk.listen) {
-      const auto given = given_or("beanstalk", *options_.beanstalk.listen);
+      const auto given = passed_or("beanstalk", *options_.beanstalk.listen);
       if (!given) return given.error();
       options_.beanstalk.listen = *given;
       o.wire.listen.push_back(place_of(*set.listen, "beanstalk"));
@@ -50,7 +49,7 @@ void_result server::impl::make_protocols() {
   }
   if (const faktory_settings& set = options_.faktory; set.is_on()) {
     faktory_options o;
-    const auto given = given_or("faktory", *options_.faktory.listen);
+    const auto given = passed_or("faktory", *options_.faktory.listen);
     if (!given) return given.error();
     options_.faktory.listen = *given;
     o.wire.sockets = sockets_;
@@ -77,7 +76,7 @@ void_result server::impl::listen_beanstalk() {
     log_.info("listening",
               {{"beanstalk", to_string(*set.listen)}, {"tls", set.tls ? "yes" : "no"}});
     if (!is_loopback(*set.listen)) {
-      log_.warn("anybody who reaches this address can put, take and delete jobs",
+      log_.warn("the beanstalk address is open: any client can put, reserve and delete jobs",
                 {{"beanstalk", to_string(*set.listen)}});
     }
   }
@@ -94,10 +93,10 @@ void_result server::impl::listen_faktory() {
                           {"tls", is_secure() ? "yes" : "no"},
                           {"password", set.password.empty() ? "no" : "yes"}});
   if (!is_loopback(*set.listen) && set.password.empty()) {
-    log_.warn("anybody who reaches this address can push, take and delete jobs",
+    log_.warn("the Faktory address is open: any client can push, fetch and delete jobs",
               {{"faktory", to_string(*set.listen)}});
   } else if (!is_loopback(*set.listen) && !is_secure()) {
-    log_.warn("jobs can be read on the way", {{"faktory", "plain, as faktory.open says"}});
+    log_.warn("jobs are sent unencrypted", {{"faktory", "plain, because of faktory.open"}});
   }
   return done{};
 }
@@ -112,8 +111,8 @@ void_result server::impl::listen_protocols() {
   return done{};
 }
 
-// One for each, as in "beanstalk on 127.0.0.1:11300".
-std::vector<std::string> server::impl::protocol_places() const {
+// Returns one text per address, as in "beanstalk on 127.0.0.1:11300".
+std::vector<std::string> server::impl::protocol_addresses() const {
   std::vector<std::string> places;
   if (options_.beanstalk.listen) {
     places.push_back("beanstalk on " + to_string(*options_.beanstalk.listen));
@@ -127,9 +126,9 @@ std::vector<std::string> server::impl::protocol_places() const {
   return places;
 }
 
-std::string server::impl::places() const {
+std::string server::impl::addresses() const {
   std::string all = options_.serves_http ? url() : "";
-  for (const std::string& place : protocol_places()) all += (all.empty() ? "" : ", ") + place;
+  for (const std::string& a : protocol_addresses()) all += (all.empty() ? "" : ", ") + a;
   return all;
 }
 
@@ -144,7 +143,7 @@ void server::impl::drain() {
     return;
   }
   beanstalk_->drain();
-  log_.info("draining", {{"beanstalk", "puts are refused from now on"}});
+  log_.info("draining", {{"beanstalk", "puts are rejected from now on"}});
   audit_->write({.who = "local", .from = "SIGUSR1", .act = "drain beanstalk"});
 }
 
@@ -153,23 +152,24 @@ void server::impl::reload_faktory_password(const server_options& fresh) {
   const std::string& password = fresh.faktory.password;
   const bool may_go_without = options_.faktory.open || is_loopback(*options_.faktory.listen);
   if (password.empty() && !may_go_without) {
-    const error why{error_code::invalid, "there is none any more, and others can reach it"};
-    return reload_part("Faktory password", "SIGHUP", why);
+    const error why{error_code::invalid,
+                    "no password is set, but the address is reachable by other machines"};
+    return log_reload("Faktory password", "SIGHUP", why);
   }
   if (password == options_.faktory.password) return;
   options_.faktory.password = password;
   faktory_->use_password(password);
-  reload_part("Faktory password", "SIGHUP", done{});
+  log_reload("Faktory password", "SIGHUP", done{});
 }
 
 void server::impl::reload_protocol_certificates() {
-  const auto tell = [this](std::string_view what, const result<tls_certificate>& shown) {
-    reload_part(what, "SIGHUP", shown ? void_result(done{}) : void_result(shown.error()));
+  const auto log = [this](std::string_view part, const result<tls_certificate>& current) {
+    log_reload(part, "SIGHUP", current ? void_result(done{}) : void_result(current.error()));
   };
   if (options_.beanstalk.listen && options_.beanstalk.tls) {
-    tell("beanstalk certificate", beanstalk_->reload_tls());
+    log("beanstalk certificate", beanstalk_->reload_tls());
   }
-  if (faktory_ != nullptr && is_secure()) tell("Faktory certificate", faktory_->reload_tls());
+  if (faktory_ != nullptr && is_secure()) log("Faktory certificate", faktory_->reload_tls());
 }
 
 void server::impl::close_protocol_intake() {

@@ -1,5 +1,4 @@
-// What a server loads when it starts and, while it serves, again: queues, cron entries, tokens and
-// the certificate.
+// Queues, cron entries, tokens and the certificate: loaded at the start and reloaded while serving.
 #include <algorithm>
 
 #include "jobs/auth/token_file.hpp"
@@ -18,34 +17,33 @@ file_stamp file_stamp::of(const std::string& file) {
 
 }  // namespace detail
 
-// Tokens are asked for from when there are some.
-void_result server::impl::load_tokens_first() {
+// Requires tokens once there are any.
+void_result server::impl::load_initial_tokens() {
   tokens_stamp_ = detail::file_stamp::of(token_file_of(options_));
   auto tokens = load_tokens(token_file_of(options_));
   if (!tokens) return tokens.error();
   if (options_.auth_required || !tokens->empty()) options_.http.tokens = *std::move(tokens);
   if (options_.http.tokens && !options_.http.tokens->has_usable(real_time().now())) {
-    log_.warn("no token can be used", {{"requests", "all refused"},
-                                       {"make", "sluice token create --name me --role admin"}});
+    log_.warn("no usable token", {{"requests", "all rejected"},
+                                  {"make", "sluice token create --name me --role admin"}});
   }
   return done{};
 }
 
-// The queues and the cron entries of the configuration.
+// Applies the queues and the cron entries of the configuration.
 void_result server::impl::configure(const server_options& o) {
   for (const auto& [name, patch] : o.queues) {
     if (auto set = engine_->configure(name, patch).get(); !set) {
-      return error{set.error().code,
-                   "the settings of the queue " + name + ": " + set.error().message};
+      return error{set.error().code, "settings of the queue " + name + ": " + set.error().message};
     }
   }
   for (auto [spec, says_paused] : o.crons) {
-    if (!says_paused) {  // what an operator did to it holds
+    if (!says_paused) {  // keeps what an operator has set
       const auto stored = engine_->get_cron(spec.name);
       spec.paused = stored && stored->entry.spec.paused;
     }
     if (auto set = engine_->set_cron(spec).get(); !set) {
-      return error{set.error().code, "the cron entry " + spec.name + ": " + set.error().message};
+      return error{set.error().code, "cron entry " + spec.name + ": " + set.error().message};
     }
   }
   if (!o.queues.empty() || !o.crons.empty()) {
@@ -54,11 +52,12 @@ void_result server::impl::configure(const server_options& o) {
   return done{};
 }
 
-void server::impl::tell_certificate(const tls_certificate& shown) {
-  log_.info("certificate", {{"subject", shown.subject}, {"until", format_time(shown.valid_until)}});
-  if (shown.is_over) {
+void server::impl::log_certificate(const tls_certificate& current) {
+  log_.info("certificate",
+            {{"subject", current.subject}, {"until", format_time(current.valid_until)}});
+  if (current.is_outside_validity) {
     log_.warn("the certificate is not valid now",
-              {{"until", format_time(shown.valid_until)}, {"clients", "will refuse it"}});
+              {{"until", format_time(current.valid_until)}, {"clients", "will reject it"}});
   }
 }
 
@@ -66,69 +65,70 @@ void server::impl::reload() {
   systemd_.reloading();
   if (reloader_) {
     const auto fresh = reloader_();
-    // The rules first: a queue of the new configuration may be delivered to where they allow it.
-    if (fresh) reload_part("delivery", "SIGHUP", update_delivery(*fresh));
-    reload_part("configuration", "SIGHUP", fresh ? configure(*fresh) : void_result(fresh.error()));
+    // The rules first: a queue of the new configuration may need them.
+    if (fresh) log_reload("delivery", "SIGHUP", update_delivery(*fresh));
+    log_reload("configuration", "SIGHUP", fresh ? configure(*fresh) : void_result(fresh.error()));
     if (fresh) reload_faktory_password(*fresh);
   }
-  if (http_ != nullptr) reload_part("tokens", "SIGHUP", reload_tokens());
+  if (http_ != nullptr) log_reload("tokens", "SIGHUP", reload_tokens());
   if (is_secure() && http_ != nullptr) {
-    const auto shown = http_->reload_tls();
-    reload_part("certificate", "SIGHUP", shown ? void_result(done{}) : void_result(shown.error()));
-    if (shown) tell_certificate(*shown);
+    const auto current = http_->reload_tls();
+    log_reload("certificate", "SIGHUP",
+               current ? void_result(done{}) : void_result(current.error()));
+    if (current) log_certificate(*current);
   }
   reload_protocol_certificates();
-  reload_part("audit log", "SIGHUP", audit_->reopen());
-  systemd_.ready("listening on " + places());
+  log_reload("audit log", "SIGHUP", audit_->reopen());
+  systemd_.ready("listening on " + addresses());
 }
 
 void_result server::impl::reload_tokens() {
   const auto stamp = detail::file_stamp::of(token_file_of(options_));
   auto tokens = load_tokens(token_file_of(options_));
   if (!tokens) return tokens.error();
-  tokens_stamp_ = stamp;  // what could not be read is tried again: a token may have been revoked
-  // Once they are asked for they stay so, also when the last is gone.
+  tokens_stamp_ = stamp;  // only after success: a failed load is retried
+  // Tokens stay required even if the last is removed.
   if (!options_.http.tokens && tokens->empty()) return done{};
-  tell_token_acts(options_.http.tokens.value_or(token_set()), *tokens);
+  audit_token_changes(options_.http.tokens.value_or(token_set()), *tokens);
   options_.http.tokens = *tokens;
   http_->use_tokens(*std::move(tokens));
   return done{};
 }
 
-// They are made and revoked by commands, which know no audit log: it is seen here.
-void server::impl::tell_token_acts(const token_set& before, const token_set& after) {
+// Commands that create and revoke tokens have no audit log, so the server logs the changes.
+void server::impl::audit_token_changes(const token_set& before, const token_set& after) {
   const auto find = [](const token_set& in, const std::string& id) {
     const auto at = std::ranges::find_if(in.list(), [&](const auto& t) { return t->id == id; });
     return at == in.list().end() ? nullptr : at->get();
   };
-  const auto tell = [&](std::string_view act, const token& t) {
+  const auto write = [&](std::string_view act, const token& t) {
     audit_->write({.who = "local",
                    .from = token_file_of(options_),
                    .act = std::string(act) + " token " + t.id + " (" + t.name + ")"});
   };
   for (const auto& t : after.list()) {
     const token* const was = find(before, t->id);
-    if (was == nullptr) tell("create", *t);
-    if (t->disabled && (was == nullptr || !was->disabled)) tell("revoke", *t);
+    if (was == nullptr) write("create", *t);
+    if (t->disabled && (was == nullptr || !was->disabled)) write("revoke", *t);
   }
   for (const auto& t : before.list()) {
-    if (find(after, t->id) == nullptr) tell("remove", *t);
+    if (find(after, t->id) == nullptr) write("remove", *t);
   }
 }
 
-// What could not be loaded stays as it was.
-void server::impl::reload_part(std::string_view what, std::string_view from,
-                               const void_result& how) {
-  if (how) {
-    log_.info("loaded again", {{"what", what}});
+// Logs and audits a reload. After a failure the previous state stays in use.
+void server::impl::log_reload(std::string_view part, std::string_view from,
+                              const void_result& outcome) {
+  if (outcome) {
+    log_.info("reloaded", {{"what", part}});
   } else {
-    log_.error("not loaded again, and as before",
-               {{"what", what}, {"reason", how.error().message}});
+    log_.error("reload failed, keeping the previous state",
+               {{"what", part}, {"reason", outcome.error().message}});
   }
   audit_->write({.who = "local",
                  .from = from,
-                 .act = "reload " + std::string(what),
-                 .outcome = how ? "ok" : to_string(how.error().code)});
+                 .act = "reload " + std::string(part),
+                 .outcome = outcome ? "ok" : to_string(outcome.error().code)});
 }
 
 }  // namespace sluice::jobs

@@ -1,18 +1,18 @@
-// The only file that knows toml++.
+// The only source that uses toml++.
 // Compiled here, and not linked: the library of the system is built with exceptions.
 #define TOML_HEADER_ONLY 1
 #define TOML_EXCEPTIONS 0
 #define TOML_ENABLE_FORMATTERS 1
 #define TOML_MAX_NESTED_VALUES 32
-// It asserts, and without assertions assumes, that the name of a table begins as a key does, before
-// it looks whether that is so. A file may say anything.
+// toml++ asserts, and without assertions assumes, that a table's name begins as a key does, before
+// checking it. The input may be any text.
 #undef NDEBUG
 #define TOML_ASSERT(expression) static_cast<void>(0)
 #include "jobs/server/detail/toml_tree.hpp"
 
 #include <toml++/impl/forward_declarations.h>
-// Its table of spaces beyond ASCII holds every letter from U+00A1 to U+0499 for impossible, which
-// is undefined behaviour and not an answer. They are no spaces.
+// toml++'s table of spaces beyond ASCII declares every letter from U+00A1 to U+0499 impossible,
+// which is undefined behaviour. They are no spaces.
 #undef TOML_UNREACHABLE
 #define TOML_UNREACHABLE return false
 #include <toml++/impl/unicode.h>
@@ -39,9 +39,9 @@ std::string as_written(const T& value) {
 }
 
 void fill_table(toml_value& into, const toml::table& from) {
-  into.what = type::table;
+  into.kind = type::table;
   for (const auto& [key, value] : from) {
-    // A table in the document's own words begins at its header, and a value at its key.
+    // The position of a table is its header, that of a value its key.
     into.members.emplace_back(std::string(key.str()), value_of(value, key.source()));
   }
 }
@@ -53,23 +53,23 @@ toml_value value_of(const toml::node& from, const toml::source_region& where) {
   if (const auto* table = from.as_table()) {
     fill_table(v, *table);
   } else if (const auto* array = from.as_array()) {
-    v.what = type::array;
+    v.kind = type::array;
     for (const auto& item : *array) v.items.push_back(value_of(item, item.source()));
   } else if (const auto* text = from.as_string()) {
-    v.what = type::string;
+    v.kind = type::string;
     v.text = text->get();
   } else if (const auto* whole = from.as_integer()) {
-    v.what = type::whole;
+    v.kind = type::whole;
     v.text = std::to_string(whole->get());
   } else if (const auto* real = from.as_floating_point()) {
-    v.what = type::real;
+    v.kind = type::real;
     v.text = as_written(*real);
   } else if (const auto* boolean = from.as_boolean()) {
-    v.what = type::boolean;
+    v.kind = type::boolean;
     v.boolean = boolean->get();
     v.text = v.boolean ? "true" : "false";
   } else {
-    v.what = type::time;
+    v.kind = type::time;
     if (const auto* date = from.as_date()) v.text = as_written(date->get());
     if (const auto* time = from.as_time()) v.text = as_written(time->get());
     if (const auto* both = from.as_date_time()) v.text = as_written(both->get());
@@ -78,7 +78,7 @@ toml_value value_of(const toml::node& from, const toml::source_region& where) {
 }
 
 void write_json(json::json_writer& w, const toml_value& v) {
-  switch (v.what) {
+  switch (v.kind) {
     case type::string:
     case type::time:
       w.value(v.text);
@@ -88,7 +88,7 @@ void write_json(json::json_writer& w, const toml_value& v) {
       w.raw(v.text);
       return;
     case type::real:
-      // inf and nan have no word in JSON.
+      // JSON has no inf and nan.
       w.raw(v.text.find_first_of("in") == std::string::npos ? v.text : "null");
       return;
     case type::array:
@@ -111,7 +111,7 @@ void write_json(json::json_writer& w, const toml_value& v) {
 }  // namespace
 
 std::string_view toml_value::type_name() const noexcept {
-  switch (what) {
+  switch (kind) {
     case type::string:
       return "a string";
     case type::whole:

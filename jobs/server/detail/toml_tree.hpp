@@ -1,6 +1,6 @@
 #pragma once
 
-// A TOML document as a tree of plain values, each with the place where its key stands.
+// A TOML document as a tree of plain values, each with the position of its key.
 
 #include <cstdint>
 #include <string>
@@ -15,8 +15,8 @@ namespace sluice::jobs::detail {
 struct toml_value {
   enum class type : std::uint8_t { string, whole, real, boolean, time, array, table };
 
-  type what = type::table;
-  std::string text{};  // of a string; of any other value but arrays and tables, as written
+  type kind = type::table;
+  std::string text{};  // of a string; otherwise as written (not for arrays and tables)
   bool boolean = false;
   std::size_t line = 0;  // from 1
   std::size_t column = 0;
@@ -26,10 +26,10 @@ struct toml_value {
   std::string_view type_name() const noexcept;  // "a string"
 };
 
-// The error has the place in it: "NAME:12:3: ...".
+// An error has the position: "NAME:12:3: ...".
 result<toml_value> read_toml(std::string_view text, std::string_view name);
 
-// As JSON says the same; a time becomes a string.
+// Converts to JSON; a time becomes a string.
 std::string to_json(const toml_value& value);
 
 }  // namespace sluice::jobs::detail

@@ -50,15 +50,15 @@ class memory_store final : public store {
   result<contents> load() override {
     return contents_->all.with([](memory_state& s) { return s.load(); });
   }
-  result<applied> apply(const batch& b) override {
+  result<applied> apply(const transaction& t) override {
     if (options_.before_apply) {
-      if (auto why = options_.before_apply(b)) return std::move(*why);
+      if (auto failure = options_.before_apply(t)) return std::move(*failure);
     }
-    return contents_->all.with([&](memory_state& s) { return s.apply(b); });
+    return contents_->all.with([&](memory_state& s) { return s.apply(t); });
   }
   void_result flush() override {
     if (options_.before_flush) {
-      if (auto why = options_.before_flush()) return std::move(*why);
+      if (auto failure = options_.before_flush()) return std::move(*failure);
     }
     return done{};
   }
@@ -88,8 +88,8 @@ class memory_store final : public store {
   result<log_page> logs(job_id id, std::uint64_t after, std::size_t limit) override {
     return looking_.logs(id, after, limit);
   }
-  std::optional<std::uint64_t> room() override {
-    return options_.room ? options_.room() : std::nullopt;
+  std::optional<std::uint64_t> free_bytes() override {
+    return options_.free_bytes ? options_.free_bytes() : std::nullopt;
   }
   std::unique_ptr<store_reader> reader() override {
     return std::make_unique<memory_reader>(contents_);

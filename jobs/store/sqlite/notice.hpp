@@ -8,8 +8,8 @@
 namespace sluice::jobs {
 
 struct store_notice {
-  bool is_damage = false;  // to be logged as an error
-  std::string text{};      // a sentence; names the file
+  bool is_damage = false;  // log as an error
+  std::string text{};      // a sentence that names the file
 };
 
 // Called on any thread that uses the store. It must return at once and not use the store.

@@ -1,4 +1,4 @@
-// Rows that changed on the disk are reported, are not served as good, and spoil no others.
+// Rows that changed on the disk are reported, are not treated as sound, and do not affect others.
 
 #include <gtest/gtest.h>
 
@@ -15,23 +15,23 @@ namespace {
 
 class sqlite_damage_test : public damaged_store {};
 
-TEST_F(sqlite_damage_test, ADamagedPayloadIsShownAsDeadAndNotHandedOut) {
-  auto it = open();
-  batch b =
-      a_batch(start, setting(1, "default"), adding(a_job(1)), adding(a_job(2)), adding(a_job(3)));
+TEST_F(sqlite_damage_test, ADamagedPayloadIsShownAsDeadAndNotLeased) {
+  auto db = open();
+  transaction b = a_transaction(start, setting(1, "default"), adding(a_job(1)), adding(a_job(2)),
+                                adding(a_job(3)));
   b.ids_up_to = 1000;
-  must(it->apply(b));
+  must(db->apply(b));
   sql(R"(UPDATE jobs SET args = '{"n":7}' WHERE id = 2)");
-  EXPECT_EQ(ids_of(must(it->ready_after(1, {}, {}))), (ids{1, 3}));
-  EXPECT_EQ(ids_of(must(it->victims(1, victim::oldest, 10, [](job_id) { return false; }))),
+  EXPECT_EQ(ids_of(must(db->ready_after(1, {}, {}))), (ids{1, 3}));
+  EXPECT_EQ(ids_of(must(db->victims(1, victim::oldest, 10, [](job_id) { return false; }))),
             (ids{1, 3}));
-  const job found = *must(it->get(2));
+  const job found = *must(db->get(2));
   EXPECT_TRUE(found.is_damaged);
   EXPECT_EQ(found.state, job_state::dead);
   ASSERT_EQ(found.errors.size(), 1U);
   EXPECT_EQ(found.errors[0].type, damaged_error_type);
   EXPECT_EQ(found.spec.args.type, content_type::bytes) << "it may not be JSON any more";
-  const auto page = must(it->list({}, 0, 10));
+  const auto page = must(db->list({}, 0, 10));
   EXPECT_EQ(ids_of(page.jobs), (ids{1, 2, 3}));
   EXPECT_EQ(page.jobs[0], a_job(1));
   EXPECT_TRUE(page.jobs[1].is_damaged);
@@ -40,29 +40,29 @@ TEST_F(sqlite_damage_test, ADamagedPayloadIsShownAsDeadAndNotHandedOut) {
   EXPECT_TRUE(has_notice("job 2 is damaged"));
   EXPECT_TRUE(has_notice("sluice check"));
 
-  const auto damaged = it->take_damaged();
+  const auto damaged = db->take_damaged();
   ASSERT_EQ(damaged.size(), 1U);
   EXPECT_EQ(damaged[0].id, 2U);
   EXPECT_EQ(damaged[0].state, job_state::ready) << "as it is stored";
-  EXPECT_TRUE(it->take_damaged().empty());
-  must(it->apply(a_batch(start, moving(damaged[0], job_state::dead, {.ended_at = start}))));
-  EXPECT_TRUE(must(it->get(2))->is_damaged) << "writing it does not make it sound";
-  EXPECT_TRUE(it->take_damaged().empty()) << "it is dead by now";
+  EXPECT_TRUE(db->take_damaged().empty());
+  must(db->apply(a_transaction(start, moving(damaged[0], job_state::dead, {.ended_at = start}))));
+  EXPECT_TRUE(must(db->get(2))->is_damaged) << "writing it does not make it sound";
+  EXPECT_TRUE(db->take_damaged().empty()) << "it is dead by now";
   const auto found_by_check = problems();
   ASSERT_EQ(found_by_check.size(), 1U);
   EXPECT_NE(found_by_check[0].find("job 2 is damaged"), std::string::npos) << found_by_check[0];
 }
 
-TEST_F(sqlite_damage_test, AReaderShowsItTheSameWay) {
-  auto it = open();
-  must(it->apply(a_batch(start, setting(1, "default"), adding(a_job(1)))));
+TEST_F(sqlite_damage_test, AReaderShowsDamageTheSameWay) {
+  auto db = open();
+  must(db->apply(a_transaction(start, setting(1, "default"), adding(a_job(1)))));
   sql("UPDATE jobs SET kind = 'counts'");
-  auto reader = it->reader();
+  auto reader = db->reader();
   EXPECT_TRUE(must(reader->get(1))->is_damaged);
   EXPECT_TRUE(must(reader->list({}, 0, 10)).jobs.at(0).is_damaged);
 }
 
-// A job with something in every column.
+// A job with a value in every column.
 job full_job() {
   job j = with_key(a_job(7), "unique", unique_until::elapsed, milliseconds(13));
   j.state = job_state::scheduled;
@@ -93,11 +93,11 @@ job full_job() {
 
 TEST_F(sqlite_damage_test, AChangeOfAnyColumnIsFound) {
   {
-    auto it = open();
-    batch b = a_batch(start, setting(1, "default"), adding(full_job()));
+    auto db = open();
+    transaction b = a_transaction(start, setting(1, "default"), adding(full_job()));
     b.ids_up_to = 1000;
-    must(it->apply(b));
-    EXPECT_EQ(must(it->get(7)), full_job());
+    must(db->apply(b));
+    EXPECT_EQ(must(db->get(7)), full_job());
   }
   const std::string sound = read_file(path);
   for (const std::string_view column : detail::job_columns) {
@@ -112,7 +112,7 @@ TEST_F(sqlite_damage_test, AChangeOfAnyColumnIsFound) {
       const std::string set = "UPDATE jobs SET " + std::string(column) + " = " + change;
       if (file.number("SELECT count(*) FROM jobs WHERE " + std::string(column) + " IS NULL") == 1 &&
           change == "NULL") {
-        continue;  // as it is
+        continue;  // NULL already
       }
       if (file.run(set) != SQLITE_OK) continue;  // NOT NULL
       const auto report = must(check_store(path));
@@ -129,21 +129,21 @@ TEST_F(sqlite_damage_test, AChangeOfAnyColumnIsFound) {
 }
 
 TEST_F(sqlite_damage_test, EveryChangeKeepsTheChecksumRight) {
-  auto it = open();
+  auto db = open();
   job j = full_job();
   j.state = job_state::ready;
   j.due_at = {};
-  batch b = a_batch(start, setting(1, "default"), adding(j), adding(a_job(8)));
+  transaction b = a_transaction(start, setting(1, "default"), adding(j), adding(a_job(8)));
   b.ids_up_to = 1000;
-  must(it->apply(b));
+  must(db->apply(b));
   const auto expect_sound = [&] {
-    for (const job_id id : {7U, 8U}) EXPECT_FALSE(must(it->get(id))->is_damaged);
+    for (const job_id id : {7U, 8U}) EXPECT_FALSE(must(db->get(id))->is_damaged);
     EXPECT_EQ(problems(), std::vector<std::string>{});
   };
   expect_sound();
   for (const job_id id : {7U, 8U}) {
-    const auto now = [&] { return *must(it->get(id)); };
-    must(it->apply(a_batch(
+    const auto now = [&] { return *must(db->get(id)); };
+    must(db->apply(a_transaction(
         start, moving(now(), job_state::retrying,
                       {.due_at = start + milliseconds(1),
                        .attempts = 4,
@@ -152,32 +152,32 @@ TEST_F(sqlite_damage_test, EveryChangeKeepsTheChecksumRight) {
                        .priority = 9,
                        .progress = progress{-0.0, ""}}))));
     expect_sound();
-    must(it->apply(a_batch(start, moving(now(), job_state::ready, {.turn = 99 + id}))));
+    must(db->apply(a_transaction(start, moving(now(), job_state::ready, {.turn = 99 + id}))));
     expect_sound();
-    must(it->apply(a_batch(start, moving(now(), job_state::done,
-                                         {.due_at = start + milliseconds(1),
-                                          .ended_at = start,
-                                          .result = payload{"\xff", content_type::bytes}}))));
+    must(db->apply(a_transaction(start, moving(now(), job_state::done,
+                                               {.due_at = start + milliseconds(1),
+                                                .ended_at = start,
+                                                .result = payload{"\xff", content_type::bytes}}))));
     expect_sound();
-    must(it->apply(
-        a_batch(start, moving(now(), job_state::ready, {.attempts = 0, .ended_at = unix_time{}}))));
+    must(db->apply(a_transaction(
+        start, moving(now(), job_state::ready, {.attempts = 0, .ended_at = unix_time{}}))));
     expect_sound();
   }
 }
 
 TEST_F(sqlite_damage_test, ARowWithoutAChecksumIsDamagedUnlessTheFileWasUpgraded) {
-  auto it = open();
-  must(it->apply(a_batch(start, setting(1, "default"), adding(a_job(1)))));
+  auto db = open();
+  must(db->apply(a_transaction(start, setting(1, "default"), adding(a_job(1)))));
   sql("UPDATE jobs SET checksum = NULL");
-  EXPECT_TRUE(it->get(1).value()->is_damaged);
-  it.reset();
+  EXPECT_TRUE(db->get(1).value()->is_damaged);
+  db.reset();
   sql("UPDATE meta SET value = 1, checksum = NULL WHERE name = 'unverified_up_to'");
-  it = open();
-  EXPECT_EQ(must(it->get(1)), a_job(1));
+  db = open();
+  EXPECT_EQ(must(db->get(1)), a_job(1));
   EXPECT_EQ(must(check_store(path)).unverified, 1U);
-  must(it->apply(a_batch(start, moving(a_job(1), job_state::retrying, {.due_at = start}))));
+  must(db->apply(a_transaction(start, moving(a_job(1), job_state::retrying, {.due_at = start}))));
   EXPECT_EQ(must(check_store(path)).unverified, 0U) << "it got one when it was written";
-  EXPECT_FALSE(must(it->get(1))->is_damaged);
+  EXPECT_FALSE(must(db->get(1))->is_damaged);
 }
 
 TEST_F(sqlite_damage_test, DamagedSettingsLeasesAndEntriesAreNotUsed) {
@@ -188,12 +188,12 @@ TEST_F(sqlite_damage_test, DamagedSettingsLeasesAndEntriesAreNotUsed) {
   job waiting = a_job(3);
   waiting.spec.after = {{1, "", after_when::success}};
   {
-    auto it = open();
-    must(it->apply(a_batch(start, setting(1, "default"), adding(a_job(1)),
-                           of_cron(op::set_cron, nightly),
-                           saving_lease(a_job(1), {.key = 5, .worker = "w", .until = start}),
-                           adding_batch(10), adding_logs(1, {{0, 1, start, "line"}}),
-                           adding(with_key(a_job(2), "u")), adding(waiting))));
+    auto db = open();
+    must(db->apply(a_transaction(start, setting(1, "default"), adding(a_job(1)),
+                                 of_cron(op::set_cron, nightly),
+                                 saving_lease(a_job(1), {.key = 5, .worker = "w", .until = start}),
+                                 adding_batch(10), adding_logs(1, {{0, 1, start, "line"}}),
+                                 adding(with_key(a_job(2), "u")), adding(waiting))));
   }
   const std::string sound = read_file(path);
   sql("UPDATE leases SET key = 6");
@@ -229,13 +229,13 @@ TEST_F(sqlite_damage_test, DamagedSettingsLeasesAndEntriesAreNotUsed) {
 }
 
 TEST_F(sqlite_damage_test, ADamagedBatchIsNotShownAndNotWritten) {
-  auto it = open();
+  auto db = open();
   job j = a_job(11);
   j.spec.batch = 10;
-  must(it->apply(a_batch(start, setting(1, "default"), adding_batch(10), adding(j),
-                         adding_batch(20), adding_logs(11, {{0, 1, start, "line"}}))));
+  must(db->apply(a_transaction(start, setting(1, "default"), adding_batch(10), adding(j),
+                               adding_batch(20), adding_logs(11, {{0, 1, start, "line"}}))));
   sql("UPDATE batches SET total = 5 WHERE id = 10");
-  auto reader = it->reader();
+  auto reader = db->reader();
   const auto refused = reader->get_batch(10);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, error_code::corrupt);
@@ -244,18 +244,18 @@ TEST_F(sqlite_damage_test, ADamagedBatchIsNotShownAndNotWritten) {
   EXPECT_TRUE(page.batches.empty());
   EXPECT_EQ(must(reader->list_batches(page.cursor.value_or(0), 1)).batches.at(0).id, 20U);
   EXPECT_EQ(notices.size(), 1U);
-  must(it->apply(a_batch(start, dropping(j, job_state::done))));
-  must(it->apply(a_batch(start, closing_batch(10), dropping_batch(10))));
-  EXPECT_FALSE(it->get_batch(10)) << "it is kept as it is";
+  must(db->apply(a_transaction(start, dropping(j, job_state::done))));
+  must(db->apply(a_transaction(start, closing_batch(10), dropping_batch(10))));
+  EXPECT_FALSE(db->get_batch(10)) << "it is kept as it is";
   EXPECT_NE(problems().at(0).find("batch 10 is damaged"), std::string::npos);
 }
 
 TEST_F(sqlite_damage_test, ADamagedLogLineIsMarkedAsDamaged) {
-  auto it = open();
-  must(it->apply(a_batch(start, setting(1, "default"), adding(a_job(1)),
-                         adding_logs(1, {{0, 1, start, "first"}, {0, 1, start, "second"}}))));
+  auto db = open();
+  must(db->apply(a_transaction(start, setting(1, "default"), adding(a_job(1)),
+                               adding_logs(1, {{0, 1, start, "first"}, {0, 1, start, "second"}}))));
   sql("UPDATE logs SET text = 'else' WHERE number = 1");
-  const auto lines = must(it->reader()->logs(1, 0, 10)).lines;
+  const auto lines = must(db->reader()->logs(1, 0, 10)).lines;
   ASSERT_EQ(lines.size(), 2U);
   EXPECT_EQ(lines[0].text, "(this line is damaged in the store)");
   EXPECT_EQ(lines[1].text, "second");
@@ -263,25 +263,28 @@ TEST_F(sqlite_damage_test, ADamagedLogLineIsMarkedAsDamaged) {
 }
 
 TEST_F(sqlite_damage_test, ADamagedUniqueKeyIsReportedAndFree) {
-  auto it = open();
-  must(it->apply(a_batch(start, setting(1, "default"), adding(with_key(a_job(1), "u")))));
+  auto db = open();
+  must(db->apply(a_transaction(start, setting(1, "default"), adding(with_key(a_job(1), "u")))));
   sql("UPDATE unique_keys SET job = 77");
-  EXPECT_TRUE(must(it->apply(a_batch(start, adding(with_key(a_job(2), "u"))))).conflicts.empty());
+  EXPECT_TRUE(
+      must(db->apply(a_transaction(start, adding(with_key(a_job(2), "u"))))).conflicts.empty());
   EXPECT_TRUE(has_notice("unique key 'u' is damaged"));
-  const auto again = must(it->apply(a_batch(start, adding(with_key(a_job(3), "u"))))).conflicts;
+  const auto again =
+      must(db->apply(a_transaction(start, adding(with_key(a_job(3), "u"))))).conflicts;
   ASSERT_EQ(again.size(), 1U);
   EXPECT_EQ(again[0].holder, 2U);
 }
 
 TEST_F(sqlite_damage_test, ADamagedDependencyReleasesNoJob) {
-  auto it = open();
+  auto db = open();
   job waiting = a_job(2);
   waiting.spec.after = {{1, "", after_when::failure}};
-  must(it->apply(a_batch(start, setting(1, "default"), adding(a_job(1)), adding(waiting))));
+  must(db->apply(a_transaction(start, setting(1, "default"), adding(a_job(1)), adding(waiting))));
   sql("UPDATE edges SET condition = 0");
-  EXPECT_TRUE(must(it->apply(a_batch(start, dropping(a_job(1), job_state::done)))).effects.empty());
+  EXPECT_TRUE(
+      must(db->apply(a_transaction(start, dropping(a_job(1), job_state::done)))).effects.empty());
   EXPECT_TRUE(has_notice("a dependency on 1 is damaged"));
-  EXPECT_EQ(must(it->get(2))->state, job_state::held);
+  EXPECT_EQ(must(db->get(2))->state, job_state::held);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What the SQLite store does when its disk fails, is slow to sync, or is full.
+// The SQLite store on a disk that fails, loses power, or is full.
 
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -30,12 +30,13 @@ class sqlite_fault_test : public ::testing::Test {
  protected:
   std::unique_ptr<store> open(sync_mode sync = sync_mode::full) { return open_on(disk, sync); }
   std::unique_ptr<store> open_on(faulty_disk& where, sync_mode sync = sync_mode::full) {
-    auto it = must(open_sqlite({.path = "jobs.db", .sync = sync, .vfs = where.vfs()}));
-    if (must(it->load()).queues.empty()) must(it->apply(a_batch(start, setting(1, "default"))));
-    return it;
+    auto db = must(open_sqlite({.path = "jobs.db", .sync = sync, .vfs = where.vfs()}));
+    if (must(db->load()).queues.empty())
+      must(db->apply(a_transaction(start, setting(1, "default"))));
+    return db;
   }
-  void add(store& to, job_id id) { must(to.apply(a_batch(start, adding(a_job(id))))); }
-  error refused(store& by, batch b) {
+  void add(store& s, job_id id) { must(s.apply(a_transaction(start, adding(a_job(id))))); }
+  error refused(store& by, transaction b) {
     const auto applied = by.apply(b);
     EXPECT_FALSE(applied);
     return applied ? error{} : applied.error();
@@ -51,70 +52,70 @@ bool says(const error& e, std::string_view part) {
 
 // ---- when it syncs
 
-TEST_F(sqlite_fault_test, FullSyncsEveryBatchBeforeItReturns) {
-  auto it = open();
+TEST_F(sqlite_fault_test, FullSyncsEveryTransactionBeforeItReturns) {
+  auto db = open();
   for (job_id id = 1; id <= 20; ++id) {
     const auto before = disk.syncs();
-    add(*it, id);
+    add(*db, id);
     EXPECT_EQ(disk.syncs(), before + 1);
     auto cut = disk.power_cut(id);
     EXPECT_TRUE(must(open_on(*cut)->get(id)).has_value()) << "lost with the power";
   }
   const auto before = disk.syncs();
-  must(it->flush());
+  must(db->flush());
   EXPECT_EQ(disk.syncs(), before) << "there is nothing left to flush";
 }
 
-TEST_F(sqlite_fault_test, IntervalSyncsWhenItIsFlushedAndOnlyIfThereIsSomething) {
-  auto it = open(sync_mode::interval);
-  must(it->flush());
+TEST_F(sqlite_fault_test, IntervalSyncsOnFlushIfThereAreChanges) {
+  auto db = open(sync_mode::interval);
+  must(db->flush());
   const auto before = disk.syncs();
-  for (job_id id = 1; id <= 20; ++id) add(*it, id);
+  for (job_id id = 1; id <= 20; ++id) add(*db, id);
   EXPECT_EQ(disk.syncs(), before);
-  must(it->flush());
+  must(db->flush());
   EXPECT_EQ(disk.syncs(), before + 1);
-  must(it->flush());
+  must(db->flush());
   EXPECT_EQ(disk.syncs(), before + 1);
   auto cut = disk.power_cut(7);
   EXPECT_EQ(ready(*open_on(*cut)), 20U);
 }
 
-TEST_F(sqlite_fault_test, OffSyncsNothingUntilTheLogIsCopied) {
-  auto it = must(open_sqlite(
+TEST_F(sqlite_fault_test, OffSyncsNothingBeforeACheckpoint) {
+  auto db = must(open_sqlite(
       {.path = "jobs.db", .sync = sync_mode::off, .checkpoint_pages = 100, .vfs = disk.vfs()}));
-  must(it->load());
-  must(it->apply(a_batch(start, setting(1, "default"))));
+  must(db->load());
+  must(db->apply(a_transaction(start, setting(1, "default"))));
   const auto before = disk.syncs();
-  for (job_id id = 1; id <= 10; ++id) add(*it, id);
-  must(it->flush());
+  for (job_id id = 1; id <= 10; ++id) add(*db, id);
+  must(db->flush());
   EXPECT_EQ(disk.syncs(), before);
-  for (job_id id = 11; id <= 100; ++id) add(*it, id);
+  for (job_id id = 11; id <= 100; ++id) add(*db, id);
   EXPECT_GT(disk.syncs(), before) << "or a power cut could damage the file";
 }
 
-// Part of the log is synced, the sync of the rest fails, and the disk takes that for written. If
-// the log were copied into the file now, a power cut before it begins anew would leave a new file
-// and the old beginning of a log: together a store that never was.
-TEST_F(sqlite_fault_test, NoPowerCutAfterAFailedSyncLeavesAStoreThatNeverWas) {
+// A part of the log is synced, the sync of the rest fails, and the system marks it as written. If a
+// checkpoint copied the log into the file now, a power cut before the log restarts would leave a
+// new file and an old start of the log: a state that never existed.
+TEST_F(sqlite_fault_test, NoPowerCutAfterAFailedSyncMixesTwoStates) {
   for (std::uint64_t events = 1; events <= 60; ++events) {
     faulty_disk one({.seed = events});
-    auto it = must(open_sqlite({.path = "jobs.db",
+    auto db = must(open_sqlite({.path = "jobs.db",
                                 .sync = sync_mode::interval,
                                 .checkpoint_pages = 40,
                                 .vfs = one.vfs()}));
-    must(it->load());
-    must(it->apply(a_batch(start, setting(1, "default"))));
+    must(db->load());
+    must(db->apply(a_transaction(start, setting(1, "default"))));
     job_id id = 0;
-    while (id < 5) add(*it, ++id);
-    must(it->flush());
-    // From here on another table is written too, of which the synced part of the log has nothing.
+    while (id < 5) add(*db, ++id);
+    must(db->flush());
+    // From here on another table is written too, which is not in the synced part of the log.
     const auto add_leased = [&] {
       const job j = a_job(++id);
-      return it->apply(a_batch(start, adding(j), saving_lease(j, {id, "w", start, start})));
+      return db->apply(a_transaction(start, adding(j), saving_lease(j, {id, "w", start, start})));
     };
     const auto faults = one.faults();
     one.fail_next_sync(1, failed_sync::forgets);
-    while (one.faults() == faults) must(add_leased());  // until the log is to be copied
+    while (one.faults() == faults) must(add_leased());  // until a checkpoint
     one.power_off_after(events);
     for (int n = 0; n < 100 && !one.is_off(); ++n) (void)add_leased();
     ASSERT_TRUE(one.is_off());
@@ -130,19 +131,19 @@ TEST_F(sqlite_fault_test, NoPowerCutAfterAFailedSyncLeavesAStoreThatNeverWas) {
   }
 }
 
-TEST_F(sqlite_fault_test, AFlushThatFailedIsMadeGoodByTheNext) {
+TEST_F(sqlite_fault_test, AFailedFlushIsRepairedByTheNext) {
   for (const failed_sync then :
        {failed_sync::keeps, failed_sync::forgets}) {  // reverts: its readers see old pages already
     faulty_disk one;
-    auto it = open_on(one, sync_mode::interval);
-    must(it->flush());
-    for (job_id id = 1; id <= 20; ++id) add(*it, id);
+    auto db = open_on(one, sync_mode::interval);
+    must(db->flush());
+    for (job_id id = 1; id <= 20; ++id) add(*db, id);
     one.fail_next_sync(1, then);
-    const auto failed = it->flush();
+    const auto failed = db->flush();
     ASSERT_FALSE(failed);
     EXPECT_EQ(failed.error().code, error_code::io_error);
-    add(*it, 21);
-    must(it->flush());
+    add(*db, 21);
+    must(db->flush());
     for (std::uint64_t seed = 1; seed <= 20; ++seed) {
       auto cut = one.power_cut(seed);
       EXPECT_EQ(ready(*open_on(*cut)), 21U) << "seed " << seed;
@@ -152,68 +153,68 @@ TEST_F(sqlite_fault_test, AFlushThatFailedIsMadeGoodByTheNext) {
 
 // ---- when the disk fails
 
-TEST_F(sqlite_fault_test, ASyncThatFailsFailsItsBatchAndNoOther) {
+TEST_F(sqlite_fault_test, AFailedSyncFailsOnlyItsTransaction) {
   for (const failed_sync then : {failed_sync::keeps, failed_sync::forgets, failed_sync::reverts}) {
     faulty_disk one;
-    auto it = open_on(one);
-    add(*it, 1);
+    auto db = open_on(one);
+    add(*db, 1);
     one.fail_next_sync(1, then);
-    const error why = refused(*it, a_batch(start, adding(a_job(2)), dropping(a_job(1))));
-    EXPECT_EQ(why.code, error_code::io_error);
-    EXPECT_TRUE(says(why, "jobs.db")) << why.message;
-    EXPECT_FALSE(must(it->get(2)).has_value());
-    EXPECT_TRUE(must(it->get(1)).has_value());
-    add(*it, 3);
-    it.reset();
+    const error failure = refused(*db, a_transaction(start, adding(a_job(2)), dropping(a_job(1))));
+    EXPECT_EQ(failure.code, error_code::io_error);
+    EXPECT_TRUE(says(failure, "jobs.db")) << failure.message;
+    EXPECT_FALSE(must(db->get(2)).has_value());
+    EXPECT_TRUE(must(db->get(1)).has_value());
+    add(*db, 3);
+    db.reset();
     auto again = open_on(one);
     EXPECT_EQ(ids_of(must(again->ready_after(1, {}, {}))), (ids{1, 3}));
     EXPECT_EQ(must(open_on(*one.power_cut(3))->get(3)), a_job(3));
   }
 }
 
-// The batch is in the log by then, with its end: told that there was no room for it, its callers
+// The transaction is complete in the log by then: if it were reported as disk_full, its callers
 // would not expect it after a crash.
-TEST_F(sqlite_fault_test, ABatchWhoseSyncFindsNoRoomIsRefusedForCertainOrNotCalledFull) {
+TEST_F(sqlite_fault_test, ATransactionWhoseSyncFindsNoSpaceIsCertainlyUndoneOrNotReportedAsFull) {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     faulty_disk one({.seed = seed});
     add(*open_on(one), 1);
-    auto it = open_on(one);
-    // SQLite does not ask for the system's number at a commit: it says the last that it knows.
+    auto db = open_on(one);
+    // SQLite does not read the system's error at a commit: it returns the last one it has.
     one.fails_with(ENOSPC);
     one.read_errors(1.0);
-    ASSERT_FALSE(it->ready_after(1, {}, {}));
+    ASSERT_FALSE(db->ready_after(1, {}, {}));
     one.read_errors(0);
     one.fail_next_sync(1);
-    const error once = refused(*it, a_batch(start, adding(a_job(2))));
+    const error once = refused(*db, a_transaction(start, adding(a_job(2))));
     EXPECT_EQ(once.code, error_code::disk_full) << once.message;
     EXPECT_FALSE(must(open_on(*one.power_cut(seed))->get(2)).has_value())
         << "refused, and there after a crash";
     one.fail_next_sync(2);
-    const error twice = refused(*it, a_batch(start, adding(a_job(3))));
+    const error twice = refused(*db, a_transaction(start, adding(a_job(3))));
     EXPECT_EQ(twice.code, error_code::io_error);
-    EXPECT_TRUE(says(twice, "not known")) << twice.message;
-    add(*it, 4);
-    EXPECT_EQ(ids_of(must(it->ready_after(1, {}, {}))), (ids{1, 4}));
+    EXPECT_TRUE(says(twice, "may still be stored")) << twice.message;
+    add(*db, 4);
+    EXPECT_EQ(ids_of(must(db->ready_after(1, {}, {}))), (ids{1, 4}));
   }
 }
 
-TEST_F(sqlite_fault_test, ABatchOfNothingIsWrittenAndSyncedToShowThatTheDiskWorks) {
-  auto it = open();
+TEST_F(sqlite_fault_test, AnEmptyTransactionIsWrittenAndSyncedToTestTheDisk) {
+  auto db = open();
   const auto before = disk.syncs();
-  must(it->apply(batch{}));
-  must(it->apply(batch{}));
+  must(db->apply(transaction{}));
+  must(db->apply(transaction{}));
   EXPECT_EQ(disk.syncs(), before + 2);
   disk.fail_next_sync();
-  EXPECT_EQ(refused(*it, batch{}).code, error_code::io_error);
+  EXPECT_EQ(refused(*db, transaction{}).code, error_code::io_error);
 }
 
-TEST_F(sqlite_fault_test, ShortWritesFailTheirBatchesAndNoOther) {
-  auto it = open();
+TEST_F(sqlite_fault_test, ShortWritesFailOnlyTheirTransactions) {
+  auto db = open();
   disk.short_writes(0.2);
   ids acknowledged;
   std::size_t failed = 0;
   for (job_id id = 1; id <= 200; ++id) {
-    if (it->apply(a_batch(start, adding(a_job(id))))) {
+    if (db->apply(a_transaction(start, adding(a_job(id))))) {
       acknowledged.push_back(id);
     } else {
       ++failed;
@@ -222,44 +223,44 @@ TEST_F(sqlite_fault_test, ShortWritesFailTheirBatchesAndNoOther) {
   EXPECT_GT(failed, 0U) << "the fault was never met";
   EXPECT_FALSE(acknowledged.empty());
   disk.short_writes(0);
-  EXPECT_EQ(ids_of(must(it->ready_after(1, {}, {}))), acknowledged);
-  add(*it, 1000);
-  it.reset();
+  EXPECT_EQ(ids_of(must(db->ready_after(1, {}, {}))), acknowledged);
+  add(*db, 1000);
+  db.reset();
   acknowledged.push_back(1000);
-  it = must(open_sqlite({.path = "jobs.db", .vfs = disk.vfs()}));
-  EXPECT_EQ(must(it->load()).queues.at(0).counts.ready, acknowledged.size());
-  EXPECT_EQ(ids_of(must(it->ready_after(1, {}, {}))), acknowledged);
+  db = must(open_sqlite({.path = "jobs.db", .vfs = disk.vfs()}));
+  EXPECT_EQ(must(db->load()).queues.at(0).counts.ready, acknowledged.size());
+  EXPECT_EQ(ids_of(must(db->ready_after(1, {}, {}))), acknowledged);
 }
 
-TEST_F(sqlite_fault_test, ReadErrorsAreReportedAndPass) {
+TEST_F(sqlite_fault_test, ReadErrorsAreReportedAndTransient) {
   {
-    auto it = open();
-    for (job_id id = 1; id <= 50; ++id) add(*it, id);
+    auto db = open();
+    for (job_id id = 1; id <= 50; ++id) add(*db, id);
   }
-  auto it = open();
+  auto db = open();
   disk.read_errors(1.0);
-  const auto failed = it->ready_after(1, {}, {});
+  const auto failed = db->ready_after(1, {}, {});
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.error().code, error_code::io_error);
   disk.read_errors(0);
-  EXPECT_EQ(ready(*it), 50U);
+  EXPECT_EQ(ready(*db), 50U);
 }
 
-TEST_F(sqlite_fault_test, AReadErrorNeverMakesAJobLookDifferent) {
+TEST_F(sqlite_fault_test, AReadErrorNeverChangesAJob) {
   {
-    auto it = open();
+    auto db = open();
     job later = a_job(1);
     later.state = job_state::scheduled;
     later.due_at = start;
-    must(it->apply(a_batch(start, adding(later))));
+    must(db->apply(a_transaction(start, adding(later))));
   }
   int failures = 0;
   for (int i = 0; i < 100; ++i) {
-    auto it = must(open_sqlite({.path = "jobs.db", .vfs = disk.vfs()}));  // nothing in its cache
+    auto db = must(open_sqlite({.path = "jobs.db", .vfs = disk.vfs()}));  // nothing in its cache
     disk.read_errors(0.3);
-    const auto shaky = it->due(start, 10);
+    const auto shaky = db->due(start, 10);
     disk.read_errors(0);
-    const auto steady = must(it->due(start, 10));
+    const auto steady = must(db->due(start, 10));
     failures += shaky ? 0 : 1;
     const auto& seen = shaky ? shaky->jobs : steady.jobs;
     EXPECT_EQ(seen.at(0)->spec.queue, "default");
@@ -268,18 +269,18 @@ TEST_F(sqlite_fault_test, AReadErrorNeverMakesAJobLookDifferent) {
   EXPECT_GT(failures, 0);
 }
 
-TEST_F(sqlite_fault_test, ADamagedPageIsCalledCorrupt) {
+TEST_F(sqlite_fault_test, ADamagedPageIsCorrupt) {
   {
-    auto it = open();
+    auto db = open();
     for (job_id id = 1; id <= 500; ++id) {
       job j = a_job(id);
       j.spec.args.data.assign(500, 'x');
-      must(it->apply(a_batch(start, adding(j))));
+      must(db->apply(a_transaction(start, adding(j))));
     }
   }
   for (std::uint64_t page = 40; page < 70; ++page) ASSERT_TRUE(disk.corrupt_page("jobs.db", page));
-  auto it = open();
-  const auto failed = it->ready_after(1, {}, {});
+  auto db = open();
+  const auto failed = db->ready_after(1, {}, {});
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.error().code, error_code::corrupt);
   EXPECT_TRUE(says(failed.error(), "restore a backup")) << failed.error().message;
@@ -287,73 +288,73 @@ TEST_F(sqlite_fault_test, ADamagedPageIsCalledCorrupt) {
 
 // ---- when it is full
 
-TEST_F(sqlite_fault_test, AFullDiskRefusesAddsAndServesAgainWhenThereIsRoom) {
-  auto it = open();
-  add(*it, 1);
+TEST_F(sqlite_fault_test, AFullDiskRejectsAddsUntilSpaceIsFree) {
+  auto db = open();
+  add(*db, 1);
   disk.full_after(0);
   job large = a_job(2);
   large.spec.args.data.assign(100'000, 'x');
-  const error why = refused(*it, a_batch(start, adding(large)));
-  EXPECT_EQ(why.code, error_code::disk_full);
-  EXPECT_TRUE(says(why, "free some space")) << why.message;
-  EXPECT_FALSE(must(it->get(2)).has_value());
+  const error failure = refused(*db, a_transaction(start, adding(large)));
+  EXPECT_EQ(failure.code, error_code::disk_full);
+  EXPECT_TRUE(says(failure, "free some space")) << failure.message;
+  EXPECT_FALSE(must(db->get(2)).has_value());
   disk.free();
-  must(it->apply(a_batch(start, adding(large))));
-  EXPECT_EQ(must(it->get(2)), large);
+  must(db->apply(a_transaction(start, adding(large))));
+  EXPECT_EQ(must(db->get(2)), large);
 }
 
-TEST_F(sqlite_fault_test, DropsGoOnWhileTheDiskIsFullInTheSpaceThatTheLogHas) {
+TEST_F(sqlite_fault_test, DropsWorkOnAFullDiskInTheSpaceOfTheLog) {
   {
-    auto it = open();
-    for (job_id id = 1; id <= 300; ++id) add(*it, id);
+    auto db = open();
+    for (job_id id = 1; id <= 300; ++id) add(*db, id);
   }
-  auto it = open();
-  for (job_id id = 1; id <= 10; ++id) must(it->apply(a_batch(start, dropping(a_job(id)))));
+  auto db = open();
+  for (job_id id = 1; id <= 10; ++id) must(db->apply(a_transaction(start, dropping(a_job(id)))));
   disk.full_after(0);
   job large = a_job(301);
   large.spec.args.data.assign(200'000, 'x');
-  EXPECT_EQ(refused(*it, a_batch(start, adding(large))).code, error_code::disk_full);
-  for (job_id id = 11; id <= 300; ++id) must(it->apply(a_batch(start, dropping(a_job(id)))));
-  EXPECT_EQ(ready(*it), 0U);
+  EXPECT_EQ(refused(*db, a_transaction(start, adding(large))).code, error_code::disk_full);
+  for (job_id id = 11; id <= 300; ++id) must(db->apply(a_transaction(start, dropping(a_job(id)))));
+  EXPECT_EQ(ready(*db), 0U);
   disk.free();
-  it.reset();
+  db.reset();
   EXPECT_EQ(ready(*open()), 0U);
 }
 
-TEST_F(sqlite_fault_test, ALogThatCannotBeCopiedStopsAddsUntilItCan) {
-  auto it = must(open_sqlite({.path = "jobs.db", .checkpoint_pages = 1, .vfs = disk.vfs()}));
-  must(it->load());
-  must(it->apply(a_batch(start, setting(1, "default"), adding(a_job(1)))));
+TEST_F(sqlite_fault_test, AFailedCheckpointStopsAddsUntilOneSucceeds) {
+  auto db = must(open_sqlite({.path = "jobs.db", .checkpoint_pages = 1, .vfs = disk.vfs()}));
+  must(db->load());
+  must(db->apply(a_transaction(start, setting(1, "default"), adding(a_job(1)))));
   ids acknowledged{1};
   bool was_refused = false;
   for (job_id id = 2; id <= 200; ++id) {
     if (id == 10) disk.short_writes(0.1);
     if (id == 150) disk.short_writes(0);
-    const auto applied = it->apply(a_batch(start, adding(a_job(id))));
+    const auto applied = db->apply(a_transaction(start, adding(a_job(id))));
     if (applied) acknowledged.push_back(id);
     was_refused = was_refused || (!applied && says(applied.error(), "copying its log into it"));
   }
   EXPECT_TRUE(was_refused) << "no copying failed";
   EXPECT_EQ(acknowledged.back(), 200U) << "it takes adds again";
-  EXPECT_EQ(ids_of(must(it->ready_after(1, {}, {}))), acknowledged);
-  it.reset();
+  EXPECT_EQ(ids_of(must(db->ready_after(1, {}, {}))), acknowledged);
+  db.reset();
   EXPECT_EQ(ids_of(must(open()->ready_after(1, {}, {}))), acknowledged);
 }
 
-// While somebody reads an old state the log is copied only up to there, and not synced. The sync of
-// a later copy that fails takes that part with it.
-void fail_to_sync_after_a_copy_in_part(failed_sync how, job_id read_at) {
-  SCOPED_TRACE(std::to_string(static_cast<int>(how)) + ", " + std::to_string(read_at));
+// While a reader uses an old snapshot, a checkpoint copies the log only up to it, without a sync.
+// If the sync of a later checkpoint fails, that part is in doubt too.
+void fail_to_sync_after_a_copy_in_part(failed_sync mode, job_id read_at) {
+  SCOPED_TRACE(std::to_string(static_cast<int>(mode)) + ", " + std::to_string(read_at));
   faulty_disk disk;
-  auto it = must(open_sqlite({.path = "jobs.db", .checkpoint_pages = 40, .vfs = disk.vfs()}));
-  must(it->load());
-  must(it->apply(a_batch(start, setting(1, "default"))));
+  auto db = must(open_sqlite({.path = "jobs.db", .checkpoint_pages = 40, .vfs = disk.vfs()}));
+  must(db->load());
+  must(db->apply(a_transaction(start, setting(1, "default"))));
   job_id id = 0;
   ids acknowledged;
   const auto add_one = [&] {
-    job large = a_job(++id);  // on pages of its own, which nobody writes again
+    job large = a_job(++id);  // on its own pages, which are not written again
     large.spec.args.data.assign(20'000, 'x');
-    if (it->apply(a_batch(start, adding(large)))) acknowledged.push_back(id);
+    if (db->apply(a_transaction(start, adding(large)))) acknowledged.push_back(id);
   };
   while (id < read_at) add_one();
   {
@@ -364,11 +365,11 @@ void fail_to_sync_after_a_copy_in_part(failed_sync how, job_id read_at) {
     ASSERT_EQ(other.run("COMMIT"), SQLITE_OK);
   }
   const auto faults = disk.faults();
-  disk.fail_next_sync(1, how, "jobs.db");
+  disk.fail_next_sync(1, mode, "jobs.db");
   while (disk.faults() == faults) add_one();
   for (int n = 0; n < 100; ++n) add_one();
   EXPECT_GT(acknowledged.size(), 2 * read_at);
-  it.reset();
+  db.reset();
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     auto cut = disk.power_cut(seed);
     raw_database raw(*cut, "jobs.db");
@@ -380,27 +381,27 @@ void fail_to_sync_after_a_copy_in_part(failed_sync how, job_id read_at) {
   }
 }
 
-TEST_F(sqlite_fault_test, AFailedSyncAfterTheLogWasCopiedInPartLosesNothing) {
-  for (const auto how : {failed_sync::keeps, failed_sync::forgets, failed_sync::reverts}) {
+TEST_F(sqlite_fault_test, AFailedSyncAfterAPartialCheckpointLosesNothing) {
+  for (const auto mode : {failed_sync::keeps, failed_sync::forgets, failed_sync::reverts}) {
     for (job_id read_at = 30; read_at < 36; ++read_at) {
-      fail_to_sync_after_a_copy_in_part(how, read_at);
+      fail_to_sync_after_a_copy_in_part(mode, read_at);
     }
   }
 }
 
-// ---- the log's file, which is kept ahead of what is in it
+// ---- the log's file, which is extended ahead of its content
 
 constexpr std::uint64_t long_log = 256 << 10;  // from here on
 
 class long_log_test : public ::testing::Test {
  protected:
   void open() {
-    it = must(open_sqlite({.path = "jobs.db", .vfs = disk.vfs()}));
-    must(it->load());
-    must(it->apply(a_batch(start, setting(1, "default"))));
+    db = must(open_sqlite({.path = "jobs.db", .vfs = disk.vfs()}));
+    must(db->load());
+    must(db->apply(a_transaction(start, setting(1, "default"))));
   }
   // About three pages of the log.
-  bool add_one() { return bool(it->apply(a_batch(start, adding(a_job(++last))))); }
+  bool add_one() { return bool(db->apply(a_transaction(start, adding(a_job(++last))))); }
 
   // The events of the log's file.
   std::vector<disk_event> of_log() const {
@@ -409,30 +410,30 @@ class long_log_test : public ::testing::Test {
     return all;
   }
   static bool is_zeros(const disk_event& e) {
-    return e.what == disk_event::op::write && e.bytes.size() > 4096 &&
+    return e.type == disk_event::op::write && e.bytes.size() > 4096 &&
            e.bytes.find_first_not_of('\0') == std::string::npos;
   }
 
   faulty_disk disk{{.keep_bytes = true}};
-  std::unique_ptr<store> it;
+  std::unique_ptr<store> db;
   job_id last = 0;
 };
 
-TEST_F(long_log_test, FewBatchesMakeItsFileLonger) {
+TEST_F(long_log_test, FewTransactionsExtendItsFile) {
   open();
   while (last < 500) ASSERT_TRUE(add_one());
   std::uint64_t end = 0;
-  std::uint64_t longer = 0;  // of the syncs, with more of the file than the one before
+  std::uint64_t longer = 0;  // syncs of a file that is longer than at the previous sync
   bool is_longer = false;
   for (const disk_event& e : of_log()) {
-    if (e.what == disk_event::op::sync) {
+    if (e.type == disk_event::op::sync) {
       longer += is_longer && end > long_log ? 1 : 0;
       is_longer = false;
-    } else if (e.what == disk_event::op::write && e.offset + e.bytes.size() > end) {
-      EXPECT_TRUE(end >= long_log || !is_zeros(e)) << "a short log is left alone";
-      EXPECT_TRUE(end < 2 * long_log || is_zeros(e)) << "what is stored has its place already";
+    } else if (e.type == disk_event::op::write && e.offset + e.bytes.size() > end) {
+      EXPECT_TRUE(end >= long_log || !is_zeros(e)) << "a short log is not extended";
+      EXPECT_TRUE(end < 2 * long_log || is_zeros(e)) << "frames overwrite zeros";
       if (is_zeros(e)) {
-        EXPECT_EQ(e.offset, end) << "nothing that is there is written over";
+        EXPECT_EQ(e.offset, end) << "existing bytes are not overwritten";
       }
       end = e.offset + e.bytes.size();
       is_longer = true;
@@ -448,19 +449,19 @@ TEST_F(long_log_test, APowerCutWhileItGrowsLosesNothing) {
     faulty_disk one({.seed = events, .keep_bytes = true});
     auto on = must(open_sqlite({.path = "jobs.db", .vfs = one.vfs()}));
     must(on->load());
-    must(on->apply(a_batch(start, setting(1, "default"))));
+    must(on->apply(a_transaction(start, setting(1, "default"))));
     job_id id = 0;
     const auto add = [&](job_id next) {
       job j = a_job(next);
       j.spec.args.data = '"' + std::string(3000, 'x') + '"';
-      return bool(on->apply(a_batch(start, adding(j))));
+      return bool(on->apply(a_transaction(start, adding(j))));
     };
     while (one.bytes_used() < 2 * long_log) ASSERT_TRUE(add(++id));  // the file has a part of it
     one.power_off_after(events);
     while (add(id + 1)) ++id;
     on.reset();
     for (const disk_event& e : std::views::reverse(one.events())) {
-      if (e.what == disk_event::op::sync) break;
+      if (e.type == disk_event::op::sync) break;
       if (!is_zeros(e)) continue;
       ++unsynced_zeros;
       break;
@@ -476,27 +477,28 @@ TEST_F(long_log_test, APowerCutWhileItGrowsLosesNothing) {
   EXPECT_GT(unsynced_zeros, 5);
 }
 
-TEST_F(long_log_test, ALogThatWasLeftByACrashGrowsNoFaster) {
+TEST_F(long_log_test, ALogLeftByACrashGrowsNoFaster) {
   open();
   while (last < 100) ASSERT_TRUE(add_one());
   auto cut = disk.power_cut(1);
   const std::uint64_t before = cut->bytes_used();
-  it = must(open_sqlite({.path = "jobs.db", .vfs = cut->vfs()}));
-  must(it->load());
+  db = must(open_sqlite({.path = "jobs.db", .vfs = cut->vfs()}));
+  must(db->load());
   for (int n = 0; n < 5; ++n) ASSERT_TRUE(add_one());
   EXPECT_LE(cut->bytes_used(), before + 2 * long_log);
-  it.reset();
+  db.reset();
 }
 
-TEST_F(long_log_test, ADiskThatHasNoRoomForItStoresWhatItHasRoomFor) {
+TEST_F(long_log_test, AFullDiskStoresTransactionsWithoutTheZeros) {
   open();
   while (std::ranges::none_of(of_log(), is_zeros)) ASSERT_TRUE(add_one());
   const auto in_place = [&] { return std::ranges::count_if(of_log(), is_zeros); };
   const auto zeros = in_place();
-  while (in_place() == zeros) ASSERT_TRUE(add_one());  // a second time
+  while (in_place() == zeros) ASSERT_TRUE(add_one());  // again
   disk.full_after(100 << 10);
   const auto faults = disk.faults();
-  while (disk.faults() == faults) ASSERT_TRUE(add_one()) << "refused, though it is only zeros";
+  while (disk.faults() == faults)
+    ASSERT_TRUE(add_one()) << "rejected, though only zeros do not fit";
   for (int n = 0; n < 5; ++n) EXPECT_TRUE(add_one());
   disk.free();
   const auto then = in_place();
@@ -504,7 +506,7 @@ TEST_F(long_log_test, ADiskThatHasNoRoomForItStoresWhatItHasRoomFor) {
   EXPECT_EQ(in_place(), then) << "it is not tried again";
 }
 
-TEST_F(long_log_test, WhatAnotherProgramHasWrittenIsNotWrittenOver) {
+TEST_F(long_log_test, FramesOfAnotherProgramAreNotOverwritten) {
   open();
   while (last < 200) {
     ASSERT_TRUE(add_one());
@@ -513,17 +515,16 @@ TEST_F(long_log_test, WhatAnotherProgramHasWrittenIsNotWrittenOver) {
     ASSERT_EQ(other.run("CREATE TABLE IF NOT EXISTS notes (text)"), SQLITE_OK);
     ASSERT_EQ(other.run("INSERT INTO notes VALUES (zeroblob(50000))"), SQLITE_OK);
   }
-  it.reset();
+  db.reset();
   raw_database raw(disk, "jobs.db");
   EXPECT_TRUE(raw.is_sound());
   EXPECT_EQ(raw.number("SELECT count(*) FROM notes"), 20);
   EXPECT_EQ(raw.number("SELECT count(*) FROM jobs"), 200);
 }
 
-// ---- a real disk that is really full
+// ---- a real full disk
 
-// A child process gets a disk of its own, of `mib`, at `folder`. Exit 77: the system does not let
-// us.
+// Mounts a disk of `mib` at `folder` in a child process. Exit 77: the system does not allow it.
 constexpr int not_allowed = 77;
 
 void mount_small_disk(const std::string& folder, int mib) {
@@ -541,16 +542,16 @@ void fill(const std::string& file) {
   while (out.write(block.data(), static_cast<std::streamsize>(block.size())).flush()) continue;
 }
 
-void expect(bool holds, const char* what) {
+void expect(bool holds, const char* claim) {
   if (holds) return;
-  std::fprintf(stderr, "not so: %s\n", what);
+  std::fprintf(stderr, "not so: %s\n", claim);
   ::_exit(1);
 }
 
 template <class T>
-void expect_done(const result<T>& r, const char* what) {
+void expect_done(const result<T>& r, const char* claim) {
   if (!r) std::fprintf(stderr, "%s\n", r.error().message.c_str());
-  expect(r.has_value(), what);
+  expect(r.has_value(), claim);
 }
 
 void live_on_a_full_disk(const std::string& folder) {
@@ -558,56 +559,56 @@ void live_on_a_full_disk(const std::string& folder) {
   const sqlite_options options{.path = folder + "/jobs.db"};
   auto opened = open_sqlite(options);
   expect_done(opened, "it opens on a small disk");
-  auto it = std::move(*opened);
-  expect_done(it->load(), "it loads");
-  expect_done(it->apply(a_batch(start, setting(1, "default"))), "a queue is set");
-  batch many;
+  auto db = std::move(*opened);
+  expect_done(db->load(), "it loads");
+  expect_done(db->apply(a_transaction(start, setting(1, "default"))), "a queue is set");
+  transaction many;
   many.now = start;
   for (job_id id = 1; id <= 2000; ++id) many.changes.push_back(adding(a_job(id)));
-  expect_done(it->apply(many), "jobs are added");
+  expect_done(db->apply(many), "jobs are added");
 
   struct stat reserve {};
   const std::string reserve_path = options.path + ".reserve";
   expect(::stat(reserve_path.c_str(), &reserve) == 0, "there is a reserve");
   expect(reserve.st_size == 1 << 20, "a 64th of the disk");
   expect(reserve.st_blocks * 512 >= reserve.st_size, "of blocks, not of a hole");
-  const auto room = it->room();
-  expect(room && *room > 0 && *room < std::uint64_t{60} << 20, "room beyond what is left free");
+  const auto room = db->free_bytes();
+  expect(room && *room > 0 && *room < std::uint64_t{60} << 20, "free bytes beyond the reserve");
 
   fill(folder + "/filler");
   job large = a_job(5000);
   large.spec.args.data.assign(4 << 20, 'x');
-  const auto refused = it->apply(a_batch(start, adding(large)));
+  const auto refused = db->apply(a_transaction(start, adding(large)));
   expect(!refused && refused.error().code == error_code::disk_full, "a push is refused: full");
   expect(::stat(reserve_path.c_str(), &reserve) == 0, "the reserve is not for pushes");
   for (job_id id = 1; id <= 1000; ++id) {
-    expect_done(it->apply(a_batch(start, dropping(a_job(id)))), "an ack on a full disk");
+    expect_done(db->apply(a_transaction(start, dropping(a_job(id)))), "an ack on a full disk");
   }
-  it.reset();
+  db.reset();
 
   fill(folder + "/filler2");
   opened = open_sqlite(options);
   expect_done(opened, "it opens on a full disk");
-  it = std::move(*opened);
-  const auto loaded = it->load();
+  db = std::move(*opened);
+  const auto loaded = db->load();
   expect_done(loaded, "it loads on a full disk");
-  expect(loaded->queues.at(0).counts.ready == 1000, "with what was there");
-  expect(it->room() == 0U, "no room");
+  expect(loaded->queues.at(0).counts.ready == 1000, "with the earlier jobs");
+  expect(db->free_bytes() == 0U, "no room");
   for (job_id id = 1001; id <= 1100; ++id) {
-    expect_done(it->apply(a_batch(start, dropping(a_job(id)))), "an ack after the restart");
+    expect_done(db->apply(a_transaction(start, dropping(a_job(id)))), "an ack after the restart");
   }
-  it.reset();
+  db.reset();
 
   std::filesystem::remove(folder + "/filler");
   std::filesystem::remove(folder + "/filler2");
   opened = open_sqlite(options);
   expect_done(opened, "it opens when there is room");
-  it = std::move(*opened);
-  expect_done(it->load(), "it loads");
-  expect(*it->room() > 0, "there is room");
+  db = std::move(*opened);
+  expect_done(db->load(), "it loads");
+  expect(*db->free_bytes() > 0, "there is room");
   expect(::stat(reserve_path.c_str(), &reserve) == 0, "the reserve is there again");
-  expect_done(it->apply(a_batch(start, adding(large))), "pushes are taken again");
-  it.reset();
+  expect_done(db->apply(a_transaction(start, adding(large))), "pushes are taken again");
+  db.reset();
   ::_exit(0);
 }
 
@@ -615,37 +616,37 @@ void fill_the_disk_and_drain(const std::string& folder) {
   mount_small_disk(folder, 64);
   auto opened = open_sqlite({.path = folder + "/jobs.db", .sync = sync_mode::off});
   expect_done(opened, "it opens on a small disk");
-  auto it = std::move(*opened);
-  expect_done(it->load(), "it loads");
-  expect_done(it->apply(a_batch(start, setting(1, "default"))), "a queue is set");
+  auto db = std::move(*opened);
+  expect_done(db->load(), "it loads");
+  expect_done(db->apply(a_transaction(start, setting(1, "default"))), "a queue is set");
   constexpr std::size_t bytes = 100'000;
   std::vector<job> jobs;
-  while (*it->room() >= 4 * bytes) {
+  while (*db->free_bytes() >= 4 * bytes) {
     jobs.push_back(a_job(jobs.size() + 1));
     jobs.back().spec.args.data.assign(bytes, 'x');
-    expect_done(it->apply(a_batch(start, adding(jobs.back()))), "a push while there is room");
+    expect_done(db->apply(a_transaction(start, adding(jobs.back()))), "a push while there is room");
     expect(jobs.size() < 1000, "the room comes to an end");
   }
   expect(jobs.size() > 100, "the room was used");
   const auto left = std::filesystem::space(folder).available;
   expect(left >= std::uint64_t{2} << 20, "something is left free");
   for (const job& j : jobs) {
-    expect_done(it->apply(a_batch(start, dropping(j))), "an ack");
+    expect_done(db->apply(a_transaction(start, dropping(j))), "an ack");
   }
-  sluice::testing::eventually([&] { return *it->room() > 20 * bytes; },
+  sluice::testing::eventually([&] { return *db->free_bytes() > 20 * bytes; },
                               "room again, in the file itself");
   expect(std::filesystem::space(folder).available < left + (8U << 20), "the disk got little back");
   for (job& j : jobs) {
     j.id += 10'000;
     j.turn = j.id;
-    if (*it->room() < 4 * bytes) break;
-    expect_done(it->apply(a_batch(start, adding(j))), "a push into space that was freed");
+    if (*db->free_bytes() < 4 * bytes) break;
+    expect_done(db->apply(a_transaction(start, adding(j))), "a push into space that was freed");
   }
-  it.reset();
+  db.reset();
   ::_exit(0);
 }
 
-// Until the disk is asked again about its space.
+// Waits until the free space is read again.
 void forget_room() {
   const auto began = std::chrono::steady_clock::now();
   sluice::testing::eventually(
@@ -658,36 +659,36 @@ void fill_a_log_that_is_not_copied(const std::string& folder) {
       .path = folder + "/jobs.db", .sync = sync_mode::off, .checkpoint_pages = 1'000'000};
   auto opened = open_sqlite(options);
   expect_done(opened, "it opens on a small disk");
-  auto it = std::move(*opened);
-  expect_done(it->load(), "it loads");
-  expect_done(it->apply(a_batch(start, setting(1, "default"))), "a queue is set");
+  auto db = std::move(*opened);
+  expect_done(db->load(), "it loads");
+  expect_done(db->apply(a_transaction(start, setting(1, "default"))), "a queue is set");
   constexpr std::size_t bytes = 100'000;
   job_id last = 0;
   for (int asked = 0; asked < 3; ++asked) {
-    while (*it->room() >= 4 * bytes) {
+    while (*db->free_bytes() >= 4 * bytes) {
       job j = a_job(++last);
       j.spec.args.data.assign(bytes, 'x');
-      expect_done(it->apply(a_batch(start, adding(j))), "a push while there is room");
+      expect_done(db->apply(a_transaction(start, adding(j))), "a push while there is room");
     }
     forget_room();
   }
   expect(last > 100, "the room was used");
   const auto left = std::filesystem::space(folder).available;
-  expect(left >= std::uint64_t{2} << 20, "pushes did not take what is left free for acks");
+  expect(left >= std::uint64_t{2} << 20, "pushes did not use the reserve for acks");
   for (job_id id = 1; id <= last / 2; ++id) {
-    expect_done(it->apply(a_batch(start, dropping(a_job(id)))), "an ack");
+    expect_done(db->apply(a_transaction(start, dropping(a_job(id)))), "an ack");
   }
-  it.reset();
+  db.reset();
   opened = open_sqlite(options);
   expect_done(opened, "it opens again");
   const auto loaded = (*opened)->load();
   expect_done(loaded, "it loads");
-  expect(loaded->queues.at(0).counts.ready == last - last / 2, "with what was there");
+  expect(loaded->queues.at(0).counts.ready == last - last / 2, "with the earlier jobs");
   opened->reset();
   ::_exit(0);
 }
 
-// Runs it in a process of its own, where it may mount.
+// Runs a scenario in a child process that may mount.
 void run_in_child(void (*body)(const std::string&)) {
   const sluice::testing::temporary_folder folder;
   const pid_t child = ::fork();
@@ -696,20 +697,20 @@ void run_in_child(void (*body)(const std::string&)) {
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   if (WIFEXITED(status) && WEXITSTATUS(status) == not_allowed) {
-    GTEST_SKIP() << "this system lets nobody mount a disk of their own";
+    GTEST_SKIP() << "this system does not allow a user to mount a disk";
   }
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "see above what was not so";
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "see the failures above";
 }
 
-TEST(sqlite_full_disk_test, AcksRestartsAndPushesOnADiskThatFillsUpAndIsFreed) {
+TEST(sqlite_full_disk_test, AcksRestartsAndPushesWhileADiskFillsUpAndIsFreed) {
   run_in_child(live_on_a_full_disk);
 }
 
-TEST(sqlite_full_disk_test, ThereIsRoomForWhatTheLogHasStillToBringIntoTheFile) {
+TEST(sqlite_full_disk_test, SpaceIsReservedForTheNextCheckpoint) {
   run_in_child(fill_a_log_that_is_not_copied);
 }
 
-TEST(sqlite_full_disk_test, SpaceThatDropsLeaveInsideTheFileIsRoom) {
+TEST(sqlite_full_disk_test, FreePagesInsideTheFileCountAsFreeBytes) {
   run_in_child(fill_the_disk_and_drain);
 }
 

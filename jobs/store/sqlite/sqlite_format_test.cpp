@@ -1,4 +1,4 @@
-// Files of an older format are taken to this one when they are opened, and lose nothing.
+// Files of an older format are upgraded when they are opened, without loss.
 
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@
 namespace sluice::jobs::testing::sqlite_format_test {
 namespace {
 
-// As the first version made it.
+// The tables of the first version.
 constexpr const char* format_1 = R"(
 CREATE TABLE jobs (
   id INTEGER PRIMARY KEY,
@@ -133,10 +133,10 @@ class sqlite_format_test : public ::testing::Test {
   std::string path = folder.file("jobs.db");
 };
 
-TEST_F(sqlite_format_test, AFileOfFormat1KeepsAllThatItHas) {
+TEST_F(sqlite_format_test, AFileOfFormat1KeepsAllItsData) {
   for (int opened = 0; opened < 2; ++opened) {
-    auto it = must(open_sqlite({.path = path, .reserve_file_bytes = 0}));
-    const auto all = must(it->load());
+    auto db = must(open_sqlite({.path = path, .reserve_file_bytes = 0}));
+    const auto all = must(db->load());
     EXPECT_EQ(all.ids_up_to, 1000U);
     ASSERT_EQ(all.queues.size(), 2U);
     queue_options o;
@@ -148,38 +148,40 @@ TEST_F(sqlite_format_test, AFileOfFormat1KeepsAllThatItHas) {
     o.keep_done = milliseconds(20);
     o.keep_results = milliseconds(30);
     o.keep_dead = milliseconds(40);
-    EXPECT_EQ(all.queues[0].options, o) << "what is new is as by default";
+    EXPECT_EQ(all.queues[0].options, o) << "new options have their defaults";
     EXPECT_EQ(all.queues[0].counts.ready, 2U);
     EXPECT_EQ(all.queues[0].counts.held, 0U);
     ASSERT_EQ(all.leases.size(), 1U);
     EXPECT_EQ(all.leases[0].lease.key, 77U);
     job first = a_job(1);
     first.spec.unique.key = "u";
-    EXPECT_EQ(must(it->get(1)), first);
-    EXPECT_EQ(must(it->get(4))->state, job_state::dead);
-    EXPECT_EQ(ids_of(must(it->ready_after(1, {}, {}))), (ids{2, 1}));
-    EXPECT_EQ(must(it->due(start, 10)).next, start + milliseconds(500));
+    EXPECT_EQ(must(db->get(1)), first);
+    EXPECT_EQ(must(db->get(4))->state, job_state::dead);
+    EXPECT_EQ(ids_of(must(db->ready_after(1, {}, {}))), (ids{2, 1}));
+    EXPECT_EQ(must(db->due(start, 10)).next, start + milliseconds(500));
   }
   raw_database file(path);
   EXPECT_EQ(file.number("PRAGMA user_version"), 3);
   EXPECT_TRUE(file.is_sound());
 }
 
-TEST_F(sqlite_format_test, AFileOfFormat1ServesAllThatIsNew) {
-  auto it = must(open_sqlite({.path = path, .reserve_file_bytes = 0}));
-  must(it->load());
+TEST_F(sqlite_format_test, AFileOfFormat1SupportsAllNewFeatures) {
+  auto db = must(open_sqlite({.path = path, .reserve_file_bytes = 0}));
+  must(db->load());
   job waits = a_job(1001);
   waits.spec.after = {{1, "", after_when::success}};
   job keyed = a_job(1002);
   keyed.spec.key = "k";
-  batch b = a_batch(start, adding(waits), adding(keyed), adding_logs(1, {{0, 1, start, "line"}}));
+  transaction b =
+      a_transaction(start, adding(waits), adding(keyed), adding_logs(1, {{0, 1, start, "line"}}));
   b.ids_up_to = 2000;
-  must(it->apply(b));
-  EXPECT_EQ(must(it->get(1001))->state, job_state::held);
-  const auto did = must(it->apply(a_batch(start, dropping(*must(it->get(1)), job_state::done))));
-  ASSERT_EQ(did.effects.size(), 1U);
-  EXPECT_EQ(did.effects[0].id, 1001U);
-  it.reset();
+  must(db->apply(b));
+  EXPECT_EQ(must(db->get(1001))->state, job_state::held);
+  const auto outcome =
+      must(db->apply(a_transaction(start, dropping(*must(db->get(1)), job_state::done))));
+  ASSERT_EQ(outcome.effects.size(), 1U);
+  EXPECT_EQ(outcome.effects[0].id, 1001U);
+  db.reset();
   const auto report = must(check_store(path));
   EXPECT_TRUE(report.is_sound()) << report.problems.at(0);
 }
@@ -204,10 +206,10 @@ class format_2_test : public ::testing::Test {
   std::vector<std::string> notices;
 };
 
-TEST_F(format_2_test, AFileOfFormat2KeepsAllThatItHas) {
+TEST_F(format_2_test, AFileOfFormat2KeepsAllItsData) {
   for (int opened = 0; opened < 2; ++opened) {
-    auto it = open();
-    const auto all = must(it->load());
+    auto db = open();
+    const auto all = must(db->load());
     EXPECT_EQ(all.ids_up_to, 1001U);
     ASSERT_EQ(all.queues.size(), 3U);
     EXPECT_EQ(all.queues[1].name, "default");
@@ -218,14 +220,14 @@ TEST_F(format_2_test, AFileOfFormat2KeepsAllThatItHas) {
     ASSERT_EQ(all.leases.size(), 1U);
     EXPECT_EQ(all.leases[0].lease,
               (change::lease_record{4475333568108726, "w", {1827505786392}, {1795105786392}}));
-    EXPECT_EQ(must(it->get(1))->spec.metadata, R"({"trace": "x"})");
-    EXPECT_EQ(must(it->get(3))->state, job_state::scheduled);
-    EXPECT_EQ(must(it->get(6))->state, job_state::held);
-    EXPECT_EQ(must(it->get(7))->blockers, 1U);
-    EXPECT_EQ(must(it->get(11))->errors.at(0).type, "io");
-    EXPECT_EQ(must(it->get_batch(8))->pending, 2U);
-    EXPECT_EQ(ids_of(must(it->ready_after(2, {}, {}))), (ids{2, 4, 5, 9, 10}));
-    for (const job& j : must(it->list({}, 0, 100)).jobs) EXPECT_FALSE(j.is_damaged);
+    EXPECT_EQ(must(db->get(1))->spec.metadata, R"({"trace": "x"})");
+    EXPECT_EQ(must(db->get(3))->state, job_state::scheduled);
+    EXPECT_EQ(must(db->get(6))->state, job_state::held);
+    EXPECT_EQ(must(db->get(7))->blockers, 1U);
+    EXPECT_EQ(must(db->get(11))->errors.at(0).type, "io");
+    EXPECT_EQ(must(db->get_batch(8))->pending, 2U);
+    EXPECT_EQ(ids_of(must(db->ready_after(2, {}, {}))), (ids{2, 4, 5, 9, 10}));
+    for (const job& j : must(db->list({}, 0, 100)).jobs) EXPECT_FALSE(j.is_damaged);
   }
   ASSERT_EQ(notices.size(), 2U) << "before and after the upgrade";
   EXPECT_NE(notices[0].find("format 2 to 3, 10 jobs"), std::string::npos) << notices[0];
@@ -236,19 +238,19 @@ TEST_F(format_2_test, AFileOfFormat2KeepsAllThatItHas) {
 }
 
 TEST_F(format_2_test, JobsGetAChecksumWhenTheyAreWritten) {
-  auto it = open();
-  must(it->load());
-  const job plain = *must(it->get(2));
+  auto db = open();
+  must(db->load());
+  const job plain = *must(db->get(2));
   change c;
-  c.what = op::move;
+  c.type = op::move;
   c.queue = 2;
   c.id = 2;
-  c.to = job_state::retrying;
+  c.new_state = job_state::retrying;
   c.weight = weight_of(plain.spec);
-  c.how = std::make_unique<change::moved>();
-  c.how->due_at = start;
-  must(it->apply(a_batch(start, std::move(c))));
-  it.reset();
+  c.fields = std::make_unique<change::moved>();
+  c.fields->due_at = start;
+  must(db->apply(a_transaction(start, std::move(c))));
+  db.reset();
   EXPECT_EQ(must(check_store(path)).unverified, 9U);
   ASSERT_EQ(raw_database(path).run("UPDATE jobs SET args = '[1, 2, 4]' WHERE id IN (2, 4)"),
             SQLITE_OK);
@@ -256,11 +258,11 @@ TEST_F(format_2_test, JobsGetAChecksumWhenTheyAreWritten) {
   ASSERT_EQ(report.problems.size(), 2U);
   EXPECT_NE(report.problems[0].find("job 2 is damaged"), std::string::npos);
   EXPECT_NE(report.problems[1].find("bytes, but its jobs have"), std::string::npos)
-      << "job 4, which is unverified, shows by its length alone";
+      << "job 4, which is unverified, is found only by its length";
 }
 
-// Wherever the power is cut, the file is of format 1 or 3, and whole.
-TEST(sqlite_format_power_test, APowerCutWhileAFileIsTakenOnLeavesOneFormatOrTheOther) {
+// After a power cut at any event the file has format 1 or 3, completely.
+TEST(sqlite_format_power_test, APowerCutDuringAnUpgradeLeavesOneFormatOrTheOther) {
   int old = 0;
   int taken_on = 0;
   for (std::uint64_t cut_after = 1; cut_after <= 60; ++cut_after) {

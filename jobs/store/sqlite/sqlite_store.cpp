@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "jobs/store/sqlite/detail/batch_finder.hpp"
-#include "jobs/store/sqlite/detail/batch_writer.hpp"
 #include "jobs/store/sqlite/detail/connection.hpp"
 #include "jobs/store/sqlite/detail/disk_reserve.hpp"
 #include "jobs/store/sqlite/detail/job_finder.hpp"
@@ -17,6 +16,7 @@
 #include "jobs/store/sqlite/detail/settings_rows.hpp"
 #include "jobs/store/sqlite/detail/sqlite_reader.hpp"
 #include "jobs/store/sqlite/detail/store_watch.hpp"
+#include "jobs/store/sqlite/detail/transaction_writer.hpp"
 #include "jobs/store/sqlite/detail/write_ahead_log.hpp"
 #include "sluice/base/clock.hpp"
 
@@ -35,28 +35,28 @@ constexpr std::array<std::pair<sync_mode, std::string_view>, 3> mode_words = {{
     {sync_mode::off, "off"},
 }};
 
-// How long an answer of the disk about its free space is good for: not beyond a part of what is to
-// be left free either, since what is added between is an estimate.
-constexpr milliseconds room_is_known_for{100};
+// The free space is read again after this time, and after adds of this part of the reserve, since
+// their size is an estimate.
+constexpr milliseconds free_bytes_valid_for{100};
 constexpr std::uint64_t parts_of_left_free = 4;
-// That there is room is no longer good with less than that free: the log's file has some of its
-// own, and would take jobs for which there is none elsewhere.
+// Below this much free space the cached value is discarded: the log's file has preallocated space
+// and would accept jobs that the main file cannot hold.
 constexpr std::uint64_t all_but_full = std::uint64_t{1} << 20;
-// A job takes more of the disk than it weighs: its entry in an index, the rest of its page.
+// Disk bytes per byte of weight: index entries, unused parts of pages.
 constexpr std::uint64_t bytes_for_a_byte = 2;
-// With less of it, none is spent on a log that is longer than it must be.
+// Below this much free space the log is not extended ahead.
 constexpr std::uint64_t room_for_zeros = std::uint64_t{4} << 20;
 constexpr milliseconds watched_every{1000};
 constexpr std::uint64_t reader_cache_bytes = std::uint64_t{1} << 20;
 
-bool has_adds(const batch& b) {
-  return std::ranges::any_of(b.changes, [](const change& c) { return c.what == change::op::add; });
+bool has_adds(const transaction& t) {
+  return std::ranges::any_of(t.changes, [](const change& c) { return c.type == change::op::add; });
 }
 
-std::uint64_t added_bytes(const batch& b) {
+std::uint64_t added_bytes(const transaction& t) {
   std::uint64_t bytes = 0;
-  for (const change& c : b.changes) {
-    if (c.what == change::op::add) bytes += weight_of(c.it->spec);
+  for (const change& c : t.changes) {
+    if (c.type == change::op::add) bytes += weight_of(c.job->spec);
     if (!c.logs) continue;
     for (const log_line& line : *c.logs) bytes += line.text.size();
   }
@@ -71,7 +71,7 @@ class sqlite_store final : public store {
         lock_(std::move(lock)),
         reserve_(std::move(reserve)),
         db_(std::move(on)),
-        log_(db_, options_.sync == sync_mode::full ? synced_by::batches : synced_by::flushes),
+        log_(db_, options_.sync == sync_mode::full ? synced_by::commits : synced_by::flushes),
         damage_(std::make_shared<detail::damage_report>(options_.path, options_.on_notice)),
         write_(options_.key_lines_in_memory, damage_),
         find_(damage_),
@@ -80,14 +80,14 @@ class sqlite_store final : public store {
     if (!watch_.lost()) keep_log_if_space_is_short();
   }
 
-  // Between construction and everything else: tables, modes, statements.
+  // Must be called first: creates the tables, sets the modes, prepares the statements.
   void_result begin();
   // Copies the log into the file and truncates it, so that reported damage is not found again after
   // a crash.
   void drop_log() { copy_failed_ = !log_.copy(SQLITE_CHECKPOINT_TRUNCATE).has_value(); }
 
   result<contents> load() override;
-  result<applied> apply(const batch& b) override;
+  result<applied> apply(const transaction& t) override;
   void_result flush() override;
   result<std::vector<job_ptr>> ready_after(queue_number queue, position after,
                                            page_limit limit) override;
@@ -113,7 +113,7 @@ class sqlite_store final : public store {
     return options_.vfs.empty() ? watched_every : milliseconds(0);
   }
   std::vector<job> take_damaged() override;
-  std::optional<std::uint64_t> room() override;
+  std::optional<std::uint64_t> free_bytes() override;
   std::unique_ptr<store_reader> reader() override;
   std::string describe() const override {
     return "SQLite, " + options_.path + ", sync=" + std::string(to_string(options_.sync));
@@ -122,8 +122,8 @@ class sqlite_store final : public store {
  private:
   void_result set_modes();
   bool prepare();
-  result<applied> apply_once(const batch& b);
-  // After a transaction failed: the connection as it was before it.
+  result<applied> apply_once(const transaction& t);
+  // Rolls back after a failed transaction.
   void roll_back() noexcept;
   bool write_mark();
   void make_way();
@@ -141,14 +141,14 @@ class sqlite_store final : public store {
   detail::lock_file lock_;  // outlives the connection
 
   std::optional<detail::disk_reserve> reserve_;
-  time_point room_asked_at_{};
-  std::uint64_t room_ = 0;
-  std::uint64_t added_since_asked_ = 0;
+  time_point free_bytes_read_at_{};
+  std::uint64_t free_bytes_ = 0;
+  std::uint64_t added_since_read_ = 0;
 
   connection db_;
   detail::write_ahead_log log_;
   const std::shared_ptr<detail::damage_report> damage_;
-  detail::batch_writer write_;
+  detail::transaction_writer write_;
   detail::job_finder find_;
   detail::batch_finder batches_;
   statement begin_, commit_, ready_, due_, due_batches_, last_rank_, oldest_, newest_;
@@ -157,7 +157,7 @@ class sqlite_store final : public store {
 
   bool copy_failed_ = false;  // of the log
   bool is_rolled_back_ = true;
-  bool is_short_of_space_ = false;  // why the last transaction failed
+  bool is_short_of_space_ = false;  // the last transaction failed for lack of space
 };
 
 void_result sqlite_store::begin() {
@@ -172,15 +172,15 @@ void_result sqlite_store::begin() {
 void_result sqlite_store::set_modes() {
   statement mode;
   if (!mode.prepare(db_, "PRAGMA journal_mode = WAL") || mode.step() != SQLITE_ROW) {
-    return db_.failure("setting its write-ahead log up");
+    return db_.failure("setting up its write-ahead log");
   }
   if (mode.view(0) != "wal") {
     return error{error_code::io_error, options_.path +
-                                           ": its file system has no write-ahead log: "
+                                           ": its file system does not support a write-ahead log: "
                                            "use a local disk"};
   }
-  // NORMAL syncs only when the log is copied into the file. Without even that (OFF) a power cut
-  // would not only lose the last batches but could leave a file that is damaged.
+  // NORMAL syncs only at checkpoints. With OFF a power cut could damage the file, not only lose the
+  // last transactions.
   const char* const sync = options_.sync == sync_mode::full ? "PRAGMA synchronous = FULL"
                                                             : "PRAGMA synchronous = NORMAL";
   if (!db_.exec(sync)) return db_.failure("setting its sync mode");
@@ -212,64 +212,65 @@ bool sqlite_store::prepare() {
 
 // ---- writing
 
-result<applied> sqlite_store::apply(const batch& b) {
+result<applied> sqlite_store::apply(const transaction& t) {
   if (watch_.lost()) return *watch_.lost();
-  if (copy_failed_ && (has_adds(b) || b.changes.empty())) {
-    // The log would only grow. Acks go on; who only asks whether all is well hears that it is not.
+  if (copy_failed_ && (has_adds(t) || t.changes.empty())) {
+    // The log would only grow. Acks are still accepted; adds, and an empty transaction, which tests
+    // the store, fail.
     if (auto copied = log_.copy(SQLITE_CHECKPOINT_PASSIVE); !copied) {
       return std::move(copied.error());
     }
   }
-  auto stored = apply_once(b);
-  if (!stored && is_short_of_space_ && !has_adds(b)) {
+  auto stored = apply_once(t);
+  if (!stored && is_short_of_space_ && !has_adds(t)) {
     make_way();
-    stored = apply_once(b);
+    stored = apply_once(t);
   }
   if (stored) {
     if (reserve_) {
-      const std::uint64_t added = bytes_for_a_byte * added_bytes(b);
-      room_ -= std::min(room_, added);
-      added_since_asked_ += added;
+      const std::uint64_t added = bytes_for_a_byte * added_bytes(t);
+      free_bytes_ -= std::min(free_bytes_, added);
+      added_since_read_ += added;
     }
-    // The batch is safe whatever becomes of this; the next one with adds hears of it.
+    // The transaction is committed even if this fails; the next one with adds gets the error.
     copy_failed_ = !copy_log_if_long().has_value();
   }
   return stored;
 }
 
-result<applied> sqlite_store::apply_once(const batch& b) {
-  applied did;
-  constexpr std::string_view doing = "storing a batch";
+result<applied> sqlite_store::apply_once(const transaction& t) {
+  applied outcome;
+  constexpr std::string_view doing = "storing a transaction";
   is_short_of_space_ = false;
   if (!is_rolled_back_ || db_.in_transaction()) roll_back();
-  if (!is_rolled_back_) return db_.failure("undoing a batch");
+  if (!is_rolled_back_) return db_.failure("rolling back a transaction");
   if (!begin_.run()) {
-    error why = db_.failure(doing);
-    is_short_of_space_ = why.code == error_code::disk_full;
-    return why;
+    error failure = db_.failure(doing);
+    is_short_of_space_ = failure.code == error_code::disk_full;
+    return failure;
   }
-  if (!reserve_ || room_ >= room_for_zeros) log_.grow_ahead();
-  if (!write_.write(b, did) || !commit_.run()) {
+  if (!reserve_ || free_bytes_ >= room_for_zeros) log_.grow_ahead();
+  if (!write_.write(t, outcome) || !commit_.run()) {
     std::optional<error> own = write_.own_error();
     const bool in_doubt = !own && detail::may_have_been_logged(db_.extended_code());
-    error why = own ? std::move(*own) : db_.failure(doing);
+    error failure = own ? std::move(*own) : db_.failure(doing);
     roll_back();
-    is_short_of_space_ = why.code == error_code::disk_full;
+    is_short_of_space_ = failure.code == error_code::disk_full;
     if (in_doubt && !(is_short_of_space_ && write_mark())) {
-      why.code = error_code::io_error;
-      why.message += "; whether the batch survives a crash that follows at once is not known";
+      failure.code = error_code::io_error;
+      failure.message += "; if a crash follows at once, the transaction may still be stored";
     }
-    return why;
+    return failure;
   }
   write_.committed();
-  log_.batch_was_written();
+  log_.note_commit();
   const bool renames = std::ranges::any_of(
-      b.changes, [](const change& c) { return c.what == change::op::set_queue; });
+      t.changes, [](const change& c) { return c.type == change::op::set_queue; });
   if (renames) find_.names().forget();
-  return did;
+  return outcome;
 }
 
-// A small transaction: takes the place in the log of what a failed one has left there.
+// Commits a small transaction, which overwrites the frames of a failed one in the log.
 bool sqlite_store::write_mark() {
   const bool written = begin_.run() && write_.mark() && commit_.run();
   if (!written) roll_back();
@@ -278,19 +279,19 @@ bool sqlite_store::write_mark() {
 
 void sqlite_store::roll_back() noexcept {
   write_.undone();
-  // SQLite may have done it itself. Should it fail, the next batch begins with another try.
+  // SQLite may have rolled back itself. After a failure the next transaction tries again.
   is_rolled_back_ = db_.end_transaction();
 }
 
-// Space for a batch that takes none in the end: the reserve, and the log from its beginning again.
+// Frees space for a transaction without adds: deletes the reserve, and restarts the log.
 void sqlite_store::make_way() {
   if (reserve_) reserve_->give_up();
-  room_ = 0;
+  free_bytes_ = 0;
   copy_failed_ = !log_.copy(SQLITE_CHECKPOINT_RESTART).has_value();
 }
 
-// Closing removes the log, and somebody else may take its place on the disk. Where space is short
-// it stays, so that opening again needs none.
+// Closing would delete the log, and another program might use its space. If space is short the log
+// is kept, so that opening again needs no space.
 void sqlite_store::keep_log_if_space_is_short() noexcept {
   if (!reserve_ || !reserve_->is_short()) return;
   int keep = 1;
@@ -324,7 +325,7 @@ result<std::vector<job_ptr>> sqlite_store::ready_after(queue_number queue, posit
     if (!next) return std::move(next.error());
     if (!*next) continue;
     if ((*next)->state != job_state::ready) {
-      damage_->job((*next)->id, "is not ready, but in the index of the ready jobs");
+      damage_->job((*next)->id, "is in the index of ready jobs, but is not ready");
       continue;
     }
     bytes += weight_of((*next)->spec);
@@ -379,7 +380,7 @@ result<std::vector<job_ptr>> sqlite_store::victims(queue_number queue, victim wh
                                                    std::size_t limit,
                                                    const std::function<bool(job_id)>& skip) {
   statement& of_rank = which == victim::oldest ? oldest_ : newest_;
-  constexpr std::string_view doing = "looking for jobs to drop";
+  constexpr std::string_view doing = "searching for jobs to drop";
   std::vector<job_ptr> found;
   // One priority after the other, from the least urgent: the index has them in that order only.
   std::int64_t before = std::numeric_limits<std::int64_t>::max();
@@ -416,7 +417,7 @@ std::vector<job> sqlite_store::take_damaged() {
     if (!found || !*found || !(*found)->is_damaged) continue;
     if ((*found)->state != job_state::dead) damaged.push_back(std::move(**found));
   }
-  (void)damage_->take();  // those again
+  (void)damage_->take();  // reported again by get_as_stored
   return damaged;
 }
 
@@ -440,7 +441,8 @@ result<store::contents> sqlite_store::load() {
   return all;
 }
 
-// Every job is in a queue, and ids come from `meta`: if their rows are wrong, nothing is served.
+// Fails if rows of queues or of `meta` are damaged: every job needs its queue, and new ids need
+// `meta`.
 void_result sqlite_store::check_settings() {
   statement damaged;
   const std::string sql =
@@ -473,7 +475,7 @@ void_result sqlite_store::load_leases(std::vector<saved_lease>& into) {
                                 " is damaged: it is dropped, and the job can be leased again");
       continue;
     }
-    saved_lease saved{.it = nullptr,
+    saved_lease saved{.job = nullptr,
                       .queue = static_cast<queue_number>(all.number(1)),
                       .lease = {.key = unsigned_of(all.number(2)),
                                 .worker = all.string(3),
@@ -485,7 +487,7 @@ void_result sqlite_store::load_leases(std::vector<saved_lease>& into) {
                                 .job_key = all.string(10)}};
     if (!all.is_null(7)) saved.lease.progress = progress{all.real(7), all.string(8)};
     if (auto found = find_leased(id, saved); !found) return found;
-    if (saved.it != nullptr) into.push_back(std::move(saved));
+    if (saved.job != nullptr) into.push_back(std::move(saved));
   }
   if (rc != SQLITE_DONE) return db_.failure(doing);
   return done{};
@@ -496,20 +498,20 @@ void_result sqlite_store::find_leased(job_id id, saved_lease& saved) {
   if (saved.lease.is_cancelled) {
     auto name = find_.names().name_of(saved.queue);
     if (!name) return std::move(name.error());
-    if (!name->empty()) saved.it = cancelled_job(id, std::string(*name), saved.lease);
+    if (!name->empty()) saved.job = cancelled_job(id, std::string(*name), saved.lease);
     return done{};
   }
   auto found = find_.get(id);
   if (!found) return std::move(found.error());
   if (*found && (*found)->state == job_state::ready) {
-    saved.it = std::make_shared<const job>(std::move(**found));
+    saved.job = std::make_shared<const job>(std::move(**found));
   }
   return done{};
 }
 
 // ---- the rest
 
-// By how much the file grows when the log is copied into it.
+// Returns the growth of the file at the next checkpoint.
 std::uint64_t sqlite_store::bytes_to_come() {
   std::error_code failed;
   const auto on_disk = std::filesystem::file_size(options_.path, failed);
@@ -520,39 +522,40 @@ std::uint64_t sqlite_store::bytes_to_come() {
   return then - std::min(then, std::uint64_t{on_disk});
 }
 
-std::optional<std::uint64_t> sqlite_store::room() {
+std::optional<std::uint64_t> sqlite_store::free_bytes() {
   if (!reserve_) return std::nullopt;
   const time_point now = real_clock().now();
-  const bool is_known = room_asked_at_ != time_point{} &&
-                        now - room_asked_at_ < room_is_known_for &&
-                        added_since_asked_ < reserve_->left_free() / parts_of_left_free &&
-                        (room_ == 0 || reserve_->free_bytes() >= all_but_full);
-  if (is_known) return room_;
-  room_asked_at_ = now;
-  added_since_asked_ = 0;
+  const bool is_known = free_bytes_read_at_ != time_point{} &&
+                        now - free_bytes_read_at_ < free_bytes_valid_for &&
+                        added_since_read_ < reserve_->left_free() / parts_of_left_free &&
+                        (free_bytes_ == 0 || reserve_->free_bytes() >= all_but_full);
+  if (is_known) return free_bytes_;
+  free_bytes_read_at_ = now;
+  added_since_read_ = 0;
   reserve_->restore();
   const std::uint64_t to_come = bytes_to_come();
-  room_ = reserve_->room();
-  room_ -= std::min(room_, to_come);
-  // The file grows while there is space for it, before acks take that for the log.
-  if (room_ == 0 && to_come > 0) copy_failed_ = !log_.copy(SQLITE_CHECKPOINT_PASSIVE).has_value();
-  // Pages that were freed inside the file are room too, though the disk does not get them back. But
-  // to fill them the log needs some of the disk.
+  free_bytes_ = reserve_->spare_bytes();
+  free_bytes_ -= std::min(free_bytes_, to_come);
+  // Extends the file while there is space, before acks use it for the log.
+  if (free_bytes_ == 0 && to_come > 0)
+    copy_failed_ = !log_.copy(SQLITE_CHECKPOINT_PASSIVE).has_value();
+  // Free pages inside the file count too, although the file does not shrink. To fill them the log
+  // needs some free disk space.
   if (reserve_->free_bytes() >= reserve_->left_free() / 2) {
     const auto pages = db_.number("PRAGMA freelist_count");
     const auto page_bytes = db_.number("PRAGMA page_size");
-    if (pages && page_bytes) room_ += unsigned_of(*pages) * unsigned_of(*page_bytes);
+    if (pages && page_bytes) free_bytes_ += unsigned_of(*pages) * unsigned_of(*page_bytes);
   }
-  return room_;
+  return free_bytes_;
 }
 
 std::unique_ptr<store_reader> sqlite_store::reader() {
   return std::make_unique<detail::sqlite_reader>(
       options_.path,
-      connection::how{.read_only = true,
-                      .vfs = options_.vfs,
-                      .cache_bytes = reader_cache_bytes,
-                      .busy_ms = static_cast<int>(options_.busy_for.count())},
+      connection::options{.read_only = true,
+                          .vfs = options_.vfs,
+                          .cache_bytes = reader_cache_bytes,
+                          .busy_ms = static_cast<int>(options_.busy_for.count())},
       log_.readers(), damage_);
 }
 
@@ -642,7 +645,7 @@ result<std::unique_ptr<store>> open_sqlite(sqlite_options o) {
   if (files_beside || o.vfs.empty()) o.path = real_path(o.path);
   auto opened = open_once(o, files_beside);
   if (!opened && opened.error().code == error_code::disk_full && files_beside) {
-    // A few KiB are needed to open at all.
+    // Opening needs a few KiB.
     detail::disk_reserve reserve(o.path, {});
     if (reserve.give_up()) opened = open_once(o, files_beside);
   }

@@ -28,7 +28,7 @@ struct sqlite_kind {
   sluice::testing::temporary_folder folder;
 };
 
-// Most lines of keys are in the file then.
+// So that most lines of keys are in the file.
 struct sqlite_few_lines_kind {
   std::unique_ptr<store> open() {
     return must(open_sqlite(
@@ -47,9 +47,9 @@ INSTANTIATE_TYPED_TEST_SUITE_P(sqlite_few_lines, store_random_suite, sqlite_few_
 class sqlite_store_test : public ::testing::Test {
  protected:
   std::unique_ptr<store> open() {
-    auto it = must(open_sqlite(options));
-    must(it->load());
-    return it;
+    auto db = must(open_sqlite(options));
+    must(db->load());
+    return db;
   }
   error refusal() {
     auto opened = open_sqlite(options);
@@ -58,9 +58,9 @@ class sqlite_store_test : public ::testing::Test {
   }
   // With queue 1 and a job in it.
   std::unique_ptr<store> open_with_a_job() {
-    auto it = open();
-    must(it->apply(a_batch(start, setting(1, "default"), adding(a_job(1)))));
-    return it;
+    auto db = open();
+    must(db->apply(a_transaction(start, setting(1, "default"), adding(a_job(1)))));
+    return db;
   }
 
   std::string read_file(const std::string& name) const {
@@ -128,14 +128,14 @@ TEST_F(sqlite_store_test, TheTablesAreTheDocumentedOnes) {
 }
 
 TEST_F(sqlite_store_test, APlainJobIsAPlainRow) {
-  auto it = open();
+  auto db = open();
   job other = a_job(2);
   other.spec.args = {"\x01", content_type::bytes};
   other.spec.priority = 4;
   other.spec.unique = {"k", unique_until::started, milliseconds(0)};
   other.errors = {{1, start, "late", "too \"late\"", ""}};
-  must(it->apply(a_batch(start, setting(1, "default"), adding(a_job(1)), adding(other))));
-  it.reset();
+  must(db->apply(a_transaction(start, setting(1, "default"), adding(a_job(1)), adding(other))));
+  db.reset();
   raw_database file(options.path);
   EXPECT_EQ(file.text("SELECT printf('%d %d %d %d %s %s', queue, state, rank, turn, kind, args) "
                       "FROM jobs WHERE id = 1"),
@@ -147,7 +147,7 @@ TEST_F(sqlite_store_test, APlainJobIsAPlainRow) {
                   "unique_until, unique_for, metadata, errors, result, key, line, batch, after, "
                   "step, webhook, blockers, has_place, progress, progress_text, history) IS NULL"),
       1)
-      << "what is by default is NULL";
+      << "defaults are NULL";
   EXPECT_EQ(file.text("SELECT typeof(args) || ' ' || rank || ' ' || unique_key || ' ' || "
                       "unique_until FROM jobs WHERE id = 2"),
             "blob -4 k started");
@@ -158,30 +158,30 @@ TEST_F(sqlite_store_test, ErrorsThatAreNotJsonDoNotHideTheJob) {
   open_with_a_job();
   ASSERT_EQ(raw_database(options.path).run(unverified + "UPDATE jobs SET errors = '[{]'"),
             SQLITE_OK);
-  auto it = open();
-  const auto found = must(it->get(1));
+  auto db = open();
+  const auto found = must(db->get(1));
   ASSERT_TRUE(found);
   ASSERT_EQ(found->errors.size(), 1U);
   EXPECT_NE(found->errors[0].message.find("cannot be read"), std::string::npos);
   EXPECT_EQ(found->spec, a_job(1).spec);
 }
 
-// Also in a row that has no checksum.
+// Also in a row without a checksum.
 TEST_F(sqlite_store_test, AJobInAnUnknownStateOrQueueIsDamaged) {
   open_with_a_job();
   for (const std::string wrong :
        {"state = 3", "state = 8", "state = 99", "state = -7", "queue = 9"}) {
     ASSERT_EQ(raw_database(options.path).run(unverified + "UPDATE jobs SET " + wrong), SQLITE_OK);
-    auto it = open();
-    const auto found = must(it->get(1));
+    auto db = open();
+    const auto found = must(db->get(1));
     ASSERT_TRUE(found) << wrong;
     EXPECT_TRUE(found->is_damaged) << wrong;
     EXPECT_EQ(found->state, job_state::dead) << wrong;
-    EXPECT_TRUE(must(it->ready_after(1, {}, {})).empty()) << wrong;
+    EXPECT_TRUE(must(db->ready_after(1, {}, {})).empty()) << wrong;
   }
 }
 
-TEST_F(sqlite_store_test, ACleanCloseLeavesOneFileWithEverythingInIt) {
+TEST_F(sqlite_store_test, ACleanCloseLeavesOneCompleteFile) {
   open_with_a_job();
   EXPECT_FALSE(has_file("jobs.db-wal"));
   EXPECT_FALSE(has_file("jobs.db-shm"));
@@ -189,25 +189,25 @@ TEST_F(sqlite_store_test, ACleanCloseLeavesOneFileWithEverythingInIt) {
 }
 
 TEST_F(sqlite_store_test, ACopyMadeWhileServingIsAStore) {
-  auto it = open_with_a_job();
+  auto db = open_with_a_job();
   const std::string copy = folder.file("copy.db");
   ASSERT_EQ(raw_database(options.path).run("VACUUM INTO '" + copy + "'"), SQLITE_OK);
-  must(it->apply(a_batch(start, adding(a_job(2)))));
+  must(db->apply(a_transaction(start, adding(a_job(2)))));
   options.path = copy;
   auto restored = open();
   EXPECT_TRUE(must(restored->get(1)).has_value());
   EXPECT_FALSE(must(restored->get(2)).has_value());
 }
 
-// ---- files that are not ours
+// ---- files of other programs
 
 TEST_F(sqlite_store_test, AnEmptyFileBecomesAStore) {
   write_file("jobs.db", "");
-  auto it = open_with_a_job();
-  EXPECT_TRUE(must(it->get(1)).has_value());
+  auto db = open_with_a_job();
+  EXPECT_TRUE(must(db->get(1)).has_value());
 }
 
-TEST_F(sqlite_store_test, ADatabaseOfAnotherProgramIsRefusedAndLeftAlone) {
+TEST_F(sqlite_store_test, ADatabaseOfAnotherProgramIsRejectedAndUnchanged) {
   for (const std::string sql :
        {"CREATE TABLE t (a)", "PRAGMA application_id = 7", "PRAGMA user_version = 4"}) {
     std::filesystem::remove(options.path);
@@ -216,133 +216,133 @@ TEST_F(sqlite_store_test, ADatabaseOfAnotherProgramIsRefusedAndLeftAlone) {
       ASSERT_EQ(other.run(sql + "; CREATE TABLE u (b)"), SQLITE_OK);
     }
     const std::string before = read_file("jobs.db");
-    const error why = refusal();
-    EXPECT_EQ(why.code, error_code::invalid) << sql;
-    EXPECT_TRUE(says(why, options.path) && says(why, "another program")) << why.message;
+    const error failure = refusal();
+    EXPECT_EQ(failure.code, error_code::invalid) << sql;
+    EXPECT_TRUE(says(failure, options.path) && says(failure, "another program")) << failure.message;
     EXPECT_EQ(read_file("jobs.db"), before);
     EXPECT_FALSE(has_file("jobs.db-wal"));
   }
 }
 
-TEST_F(sqlite_store_test, AFileOfANewerVersionIsRefusedAndLeftAlone) {
+TEST_F(sqlite_store_test, AFileOfANewerVersionIsRejectedAndUnchanged) {
   open_with_a_job();
   ASSERT_EQ(raw_database(options.path).run("PRAGMA user_version = 4"), SQLITE_OK);
   const std::string before = read_file("jobs.db");
-  const error why = refusal();
-  EXPECT_EQ(why.code, error_code::invalid);
-  EXPECT_TRUE(says(why, "newer version") && says(why, "format 4")) << why.message;
+  const error failure = refusal();
+  EXPECT_EQ(failure.code, error_code::invalid);
+  EXPECT_TRUE(says(failure, "newer version") && says(failure, "format 4")) << failure.message;
   EXPECT_EQ(read_file("jobs.db"), before);
 }
 
-TEST_F(sqlite_store_test, AFormatThatNeverWasIsCorrupt) {
+TEST_F(sqlite_store_test, AnUnknownFormatIsCorrupt) {
   open_with_a_job();
   ASSERT_EQ(raw_database(options.path).run("PRAGMA user_version = -5"), SQLITE_OK);
   EXPECT_EQ(refusal().code, error_code::corrupt);
 }
 
-TEST_F(sqlite_store_test, AFileThatIsNoDatabaseIsCorruptAndLeftAlone) {
+TEST_F(sqlite_store_test, AFileThatIsNotADatabaseIsCorruptAndUnchanged) {
   std::string text(5000, 'x');
   write_file("jobs.db", text);
-  const error why = refusal();
-  EXPECT_EQ(why.code, error_code::corrupt);
-  EXPECT_TRUE(says(why, options.path) && says(why, "not a database")) << why.message;
+  const error failure = refusal();
+  EXPECT_EQ(failure.code, error_code::corrupt);
+  EXPECT_TRUE(says(failure, options.path) && says(failure, "not a database")) << failure.message;
   EXPECT_EQ(read_file("jobs.db"), text);
 }
 
-TEST_F(sqlite_store_test, AFileThatWasCutShortIsCorrupt) {
+TEST_F(sqlite_store_test, ATruncatedFileIsCorrupt) {
   {
-    auto it = open_with_a_job();
+    auto db = open_with_a_job();
     for (job_id id = 2; id < 200; ++id) {
       job large = a_job(id);
       large.spec.args.data.assign(1000, 'x');
-      must(it->apply(a_batch(start, adding(large))));
+      must(db->apply(a_transaction(start, adding(large))));
     }
   }
   const auto whole = std::filesystem::file_size(options.path);
   std::filesystem::resize_file(options.path, whole - 4096);
-  const error why = refusal();
-  EXPECT_EQ(why.code, error_code::corrupt);
-  EXPECT_TRUE(says(why, "cut short")) << why.message;
+  const error failure = refusal();
+  EXPECT_EQ(failure.code, error_code::corrupt);
+  EXPECT_TRUE(says(failure, "is truncated")) << failure.message;
   std::filesystem::resize_file(options.path, 50);
   EXPECT_EQ(refusal().code, error_code::corrupt);
 }
 
-TEST_F(sqlite_store_test, TablesThatWereChangedAreCorrupt) {
+TEST_F(sqlite_store_test, ChangedTablesAreCorrupt) {
   open_with_a_job();
   ASSERT_EQ(raw_database(options.path).run("ALTER TABLE jobs DROP COLUMN metadata"), SQLITE_OK);
-  const error why = refusal();
-  EXPECT_EQ(why.code, error_code::corrupt);
-  EXPECT_TRUE(says(why, "metadata")) << why.message;
+  const error failure = refusal();
+  EXPECT_EQ(failure.code, error_code::corrupt);
+  EXPECT_TRUE(says(failure, "metadata")) << failure.message;
 }
 
-TEST_F(sqlite_store_test, AFolderThatIsNotThereIsNamed) {
+TEST_F(sqlite_store_test, AMissingFolderIsNamed) {
   options.path = folder.file("none/jobs.db");
-  const error why = refusal();
-  EXPECT_EQ(why.code, error_code::io_error);
-  EXPECT_TRUE(says(why, "none/jobs.db") && says(why, "No such file")) << why.message;
+  const error failure = refusal();
+  EXPECT_EQ(failure.code, error_code::io_error);
+  EXPECT_TRUE(says(failure, "none/jobs.db") && says(failure, "No such file")) << failure.message;
   options.path = "";
   EXPECT_EQ(refusal().code, error_code::invalid);
   options.path = folder.path();
-  EXPECT_EQ(refusal().code, error_code::io_error) << "a folder is no file";
+  EXPECT_EQ(refusal().code, error_code::io_error) << "a folder is not a file";
 }
 
-// ---- one at a time
+// ---- one server at a time
 
-TEST_F(sqlite_store_test, ASecondServerIsRefusedAndToldWhoTheFirstIs) {
-  auto it = open_with_a_job();
-  const error why = refusal();
-  EXPECT_EQ(why.code, error_code::locked);
-  EXPECT_TRUE(says(why, "process " + std::to_string(::getpid())) && says(why, options.path))
-      << why.message;
+TEST_F(sqlite_store_test, ASecondServerIsRejectedAndTheFirstIsNamed) {
+  auto db = open_with_a_job();
+  const error failure = refusal();
+  EXPECT_EQ(failure.code, error_code::locked);
+  EXPECT_TRUE(says(failure, "process " + std::to_string(::getpid())) && says(failure, options.path))
+      << failure.message;
   std::filesystem::create_symlink("jobs.db", folder.file("other.db"));
   options.path = folder.file("other.db");
   EXPECT_EQ(refusal().code, error_code::locked) << "another name is the same file";
-  it.reset();
+  db.reset();
   EXPECT_TRUE(open_sqlite(options));
 }
 
-TEST_F(sqlite_store_test, ALockFileThatAKilledServerLeftIsNoLock) {
+TEST_F(sqlite_store_test, ALockFileOfAKilledServerIsNoLock) {
   write_file("jobs.db.lock", "1\n");
   EXPECT_TRUE(open_sqlite(options));
 }
 
-TEST_F(sqlite_store_test, ARefusedOpenLetsGoOfTheLock) {
+TEST_F(sqlite_store_test, AFailedOpenReleasesTheLock) {
   write_file("jobs.db", std::string(5000, 'x'));
   EXPECT_EQ(refusal().code, error_code::corrupt);
   std::filesystem::remove(options.path);
   EXPECT_TRUE(open_sqlite(options));
 }
 
-TEST_F(sqlite_store_test, AForeignReaderDisturbsNobody) {
-  auto it = open_with_a_job();
+TEST_F(sqlite_store_test, AForeignReaderDoesNotInterfere) {
+  auto db = open_with_a_job();
   raw_database reader(options.path);
   ASSERT_EQ(reader.run("BEGIN"), SQLITE_OK);
   EXPECT_EQ(reader.number("SELECT count(*) FROM jobs"), 1);
-  for (job_id id = 2; id < 50; ++id) must(it->apply(a_batch(start, adding(a_job(id)))));
+  for (job_id id = 2; id < 50; ++id) must(db->apply(a_transaction(start, adding(a_job(id)))));
   EXPECT_EQ(reader.number("SELECT count(*) FROM jobs"), 1) << "it keeps its snapshot";
   ASSERT_EQ(reader.run("COMMIT"), SQLITE_OK);
   EXPECT_EQ(reader.number("SELECT count(*) FROM jobs"), 49);
 }
 
-TEST_F(sqlite_store_test, AForeignWriterMakesApplyWaitAndThenSayLocked) {
-  auto it = open_with_a_job();
+TEST_F(sqlite_store_test, AForeignWriterMakesApplyWaitAndThenFailWithLocked) {
+  auto db = open_with_a_job();
   raw_database writer(options.path);
   ASSERT_EQ(writer.run("BEGIN IMMEDIATE"), SQLITE_OK);
-  const auto refused = it->apply(a_batch(start, adding(a_job(2))));
+  const auto refused = db->apply(a_transaction(start, adding(a_job(2))));
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, error_code::locked);
   EXPECT_TRUE(says(refused.error(), options.path) && says(refused.error(), "another program"))
       << refused.error().message;
-  EXPECT_TRUE(must(it->get(1)).has_value()) << "reading goes on";
+  EXPECT_TRUE(must(db->get(1)).has_value()) << "reads still work";
   ASSERT_EQ(writer.run("ROLLBACK"), SQLITE_OK);
-  must(it->apply(a_batch(start, adding(a_job(2)))));
-  EXPECT_TRUE(must(it->get(2)).has_value());
+  must(db->apply(a_transaction(start, adding(a_job(2)))));
+  EXPECT_TRUE(must(db->get(2)).has_value());
 }
 
-// ---- batches that cannot be
+// ---- transactions that contradict the file
 
-TEST_F(sqlite_store_test, AChangeOfAJobThatSomebodyTookAwayIsCorruptAndUndoesItsBatch) {
-  auto it = open_with_a_job();
+TEST_F(sqlite_store_test, AChangeOfAJobDeletedByAnotherProgramIsCorruptAndRollsBack) {
+  auto db = open_with_a_job();
   ASSERT_EQ(raw_database(options.path).run("DELETE FROM jobs WHERE id = 1"), SQLITE_OK);
   std::vector<change> impossible;
   impossible.push_back(dropping(a_job(1)));
@@ -350,24 +350,24 @@ TEST_F(sqlite_store_test, AChangeOfAJobThatSomebodyTookAwayIsCorruptAndUndoesIts
   impossible.push_back(
       moving(a_job(1), job_state::dead, {.error = attempt_error{1, start, "t", "m", "b"}}));
   for (change& c : impossible) {
-    const auto refused = it->apply(a_batch(start, adding(a_job(2)), std::move(c)));
+    const auto refused = db->apply(a_transaction(start, adding(a_job(2)), std::move(c)));
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, error_code::corrupt);
     EXPECT_EQ(refused.error().job, 1U);
     EXPECT_TRUE(says(refused.error(), "job 1")) << refused.error().message;
-    EXPECT_FALSE(must(it->get(2)).has_value()) << "nothing of the batch";
+    EXPECT_FALSE(must(db->get(2)).has_value()) << "nothing of the batch";
   }
-  must(it->apply(a_batch(start, adding(a_job(2)))));
-  EXPECT_TRUE(must(it->get(2)).has_value());
+  must(db->apply(a_transaction(start, adding(a_job(2)))));
+  EXPECT_TRUE(must(db->get(2)).has_value());
 }
 
-// Adds and drops of jobs that stand alone are written up to sixteen at a time.
-TEST_F(sqlite_store_test, PlainJobsOfOneBatchAreAddedAndDroppedInOrder) {
-  auto it = open_with_a_job();
-  must(it->apply(a_batch(start, setting(2, "mail"))));
+// Adds and drops of lone jobs are written up to sixteen at a time.
+TEST_F(sqlite_store_test, PlainJobsOfOneTransactionAreAddedAndDroppedInOrder) {
+  auto db = open_with_a_job();
+  must(db->apply(a_transaction(start, setting(2, "mail"))));
   job_id id = 1;
   for (const std::size_t count : {1U, 15U, 16U, 17U, 33U, 100U}) {
-    batch b;
+    transaction b;
     b.now = start;
     const job_id first = id + 1;
     std::map<job_id, job> left;
@@ -381,27 +381,27 @@ TEST_F(sqlite_store_test, PlainJobsOfOneBatchAreAddedAndDroppedInOrder) {
       const job j = a_job(++id, n % 5 == 4 ? "mail" : "default");
       b.changes.push_back(adding(j));
       left.emplace(id, j);
-      if (n % 3 == 2) drop(id);                                      // the newest, still held back
-      if (n % 7 == 6) drop(id - 3);                                  // one of those before
-      if (n == 20) drop(first);                                      // one that is written already
-      if (n % 11 == 10) b.changes.push_back(setting(1, "default"));  // something in between
+      if (n % 3 == 2) drop(id);                                      // the newest, still buffered
+      if (n % 7 == 6) drop(id - 3);                                  // an earlier one
+      if (n == 20) drop(first);                                      // already written
+      if (n % 11 == 10) b.changes.push_back(setting(1, "default"));  // another change in between
     }
-    must(it->apply(b));
+    must(db->apply(b));
     for (job_id made = first; made <= id; ++made) {
-      ASSERT_EQ(must(it->get(made)).has_value(), left.contains(made)) << made << " of " << count;
+      ASSERT_EQ(must(db->get(made)).has_value(), left.contains(made)) << made << " of " << count;
     }
-    batch rest;
+    transaction rest;
     rest.now = start;
     for (const auto& [gone, j] : left) rest.changes.push_back(dropping(j));
-    must(it->apply(rest));
+    must(db->apply(rest));
   }
-  it.reset();
+  db.reset();
   const auto all = must(must(open_sqlite(options))->load());
   EXPECT_EQ(all.queues.at(0).counts.ready, 1U);
   EXPECT_EQ(all.queues.at(1).counts, queue_counts{});
 }
 
-// What a job that stands alone may have of its own.
+// The fields that a lone job may have.
 job with_some_options(job j, std::mt19937_64& random) {
   const auto one_in = [&](std::uint64_t n) { return random() % n == 0; };
   if (one_in(2)) j.spec.lease_for = milliseconds(random() % 100'000);
@@ -419,10 +419,10 @@ job with_some_options(job j, std::mt19937_64& random) {
   return j;
 }
 
-// However many there are, whatever each has of its own, and in whatever order they go.
-TEST_F(sqlite_store_test, JobsThatStandAloneComeAndGoInAnyNumber) {
-  auto it = open_with_a_job();
-  must(it->apply(a_batch(start, setting(2, "mail"))));
+// Any number of jobs, with all combinations of fields, dropped in any order.
+TEST_F(sqlite_store_test, AnyNumberOfLoneJobsIsAddedAndDropped) {
+  auto db = open_with_a_job();
+  must(db->apply(a_transaction(start, setting(2, "mail"))));
   const std::uint64_t seed = sluice::testing::seed(sluice::testing::test_name(), 20261116);
   SCOPED_TRACE(seed);
   std::mt19937_64 random(seed);
@@ -430,7 +430,7 @@ TEST_F(sqlite_store_test, JobsThatStandAloneComeAndGoInAnyNumber) {
   job_id id = 1;
   std::map<job_id, job> there;
   for (std::size_t round = 0; round < 120; ++round) {
-    batch b;
+    transaction b;
     b.now = start;
     const bool all_plain = one_in(4);
     const bool two_queues = one_in(3);
@@ -441,7 +441,7 @@ TEST_F(sqlite_store_test, JobsThatStandAloneComeAndGoInAnyNumber) {
       there.emplace(id, std::move(j));
     }
     std::vector<job_id> gone;
-    const std::uint64_t left = random() % 30;  // mostly the oldest go
+    const std::uint64_t left = random() % 30;  // mostly the oldest are dropped
     for (const auto& [each, j] : there) {
       if (there.size() - gone.size() <= left) break;
       if (!one_in(5)) gone.push_back(each);
@@ -451,11 +451,11 @@ TEST_F(sqlite_store_test, JobsThatStandAloneComeAndGoInAnyNumber) {
       b.changes.push_back(dropping(there.at(each)));
       there.erase(each);
     }
-    must(it->apply(b));
-    for (const auto& [each, j] : there) ASSERT_EQ(must(it->get(each)), j) << "round " << round;
-    for (const job_id each : gone) ASSERT_FALSE(must(it->get(each))) << "round " << round;
+    must(db->apply(b));
+    for (const auto& [each, j] : there) ASSERT_EQ(must(db->get(each)), j) << "round " << round;
+    for (const job_id each : gone) ASSERT_FALSE(must(db->get(each))) << "round " << round;
   }
-  it.reset();
+  db.reset();
   raw_database raw(options.path);
   EXPECT_EQ(raw.number("SELECT count(*) FROM jobs"), static_cast<std::int64_t>(there.size()) + 1);
   EXPECT_EQ(raw.number("SELECT sum(ready + scheduled) FROM queues"),
@@ -464,89 +464,90 @@ TEST_F(sqlite_store_test, JobsThatStandAloneComeAndGoInAnyNumber) {
 
 enum class ids_are : std::uint8_t { in_a_row, with_gaps, in_no_order };
 
-void one_that_is_missing_is_named(ids_are how, std::size_t count, std::size_t which) {
+void one_that_is_missing_is_named(ids_are order, std::size_t count, std::size_t which) {
   const sluice::testing::temporary_folder own;
-  auto it = must(open_sqlite({.path = own.file("jobs.db"), .sync = sync_mode::off}));
-  must(it->load());
-  must(it->apply(a_batch(start, setting(1, "default"))));
+  auto db = must(open_sqlite({.path = own.file("jobs.db"), .sync = sync_mode::off}));
+  must(db->load());
+  must(db->apply(a_transaction(start, setting(1, "default"))));
   std::vector<job_id> all;
-  for (job_id n = 1; n <= count; ++n) all.push_back(how == ids_are::in_a_row ? n : 2 * n);
+  for (job_id n = 1; n <= count; ++n) all.push_back(order == ids_are::in_a_row ? n : 2 * n);
   const job_id missing = all[which];
-  if (how == ids_are::in_no_order) std::ranges::reverse(all);
-  batch adds;
-  batch drops;
+  if (order == ids_are::in_no_order) std::ranges::reverse(all);
+  transaction adds;
+  transaction drops;
   for (const job_id id : all) {
     adds.changes.push_back(adding(a_job(id)));
     drops.changes.push_back(dropping(a_job(id)));
   }
-  must(it->apply(adds));
+  must(db->apply(adds));
   raw_database raw(own.file("jobs.db"));
   ASSERT_EQ(raw.run("DELETE FROM jobs WHERE id = " + std::to_string(missing)), SQLITE_OK);
-  const auto refused = it->apply(drops);
+  const auto refused = db->apply(drops);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().job, missing);
-  EXPECT_EQ(must(it->ready_after(1, {}, {})).size(), count - 1) << "nothing of the batch";
+  EXPECT_EQ(must(db->ready_after(1, {}, {})).size(), count - 1) << "nothing of the batch";
 }
 
-TEST_F(sqlite_store_test, OneThatIsMissingIsNamedHoweverTheyGo) {
-  for (const ids_are how : {ids_are::in_a_row, ids_are::with_gaps, ids_are::in_no_order}) {
+TEST_F(sqlite_store_test, AMissingJobIsNamedInEveryKindOfDrop) {
+  for (const ids_are order : {ids_are::in_a_row, ids_are::with_gaps, ids_are::in_no_order}) {
     for (const std::size_t count : {2U, 7U, 16U}) {
       for (const std::size_t which : {std::size_t{0}, count / 2, count - 1}) {
-        SCOPED_TRACE(std::to_string(static_cast<int>(how)) + ", " + std::to_string(which) + " of " +
-                     std::to_string(count));
-        one_that_is_missing_is_named(how, count, which);
+        SCOPED_TRACE(std::to_string(static_cast<int>(order)) + ", " + std::to_string(which) +
+                     " of " + std::to_string(count));
+        one_that_is_missing_is_named(order, count, which);
       }
     }
   }
 }
 
-TEST_F(sqlite_store_test, OneOfSixteenThatIsMissingUndoesTheBatchAndIsNamed) {
-  auto it = open_with_a_job();
-  batch adds;
-  batch drops;
+TEST_F(sqlite_store_test, OneMissingJobOfSixteenRollsBackAndIsNamed) {
+  auto db = open_with_a_job();
+  transaction adds;
+  transaction drops;
   for (job_id id = 101; id <= 116; ++id) {
     adds.changes.push_back(adding(a_job(id)));
     drops.changes.push_back(dropping(a_job(id)));
   }
-  must(it->apply(adds));
+  must(db->apply(adds));
   ASSERT_EQ(raw_database(options.path).run("DELETE FROM jobs WHERE id = 107"), SQLITE_OK);
-  const auto refused = it->apply(drops);
+  const auto refused = db->apply(drops);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, error_code::corrupt);
   EXPECT_TRUE(says(refused.error(), "job 107 ")) << refused.error().message;
   EXPECT_EQ(refused.error().job, 107U);
-  EXPECT_EQ(must(it->ready_after(1, {}, {})).size(), 16U) << "job 1 and the other fifteen";
+  EXPECT_EQ(must(db->ready_after(1, {}, {})).size(), 16U) << "job 1 and the other fifteen";
 }
 
-TEST_F(sqlite_store_test, AnIdThatIsTakenAndAQueueThatIsNotThereUndoTheirBatch) {
-  auto it = open_with_a_job();
-  const auto twice = it->apply(a_batch(start, adding(a_job(2)), adding(a_job(1))));
+TEST_F(sqlite_store_test, ATakenIdAndAMissingQueueRollTheirTransactionBack) {
+  auto db = open_with_a_job();
+  const auto twice = db->apply(a_transaction(start, adding(a_job(2)), adding(a_job(1))));
   ASSERT_FALSE(twice);
   EXPECT_EQ(twice.error().code, error_code::corrupt);
-  EXPECT_FALSE(must(it->get(2)).has_value());
-  const auto nowhere = it->apply(a_batch(start, adding(a_job(3, "mail"))));
+  EXPECT_FALSE(must(db->get(2)).has_value());
+  const auto nowhere = db->apply(a_transaction(start, adding(a_job(3, "mail"))));
   ASSERT_FALSE(nowhere);
   EXPECT_EQ(nowhere.error().code, error_code::corrupt);
-  EXPECT_FALSE(must(it->get(3)).has_value());
+  EXPECT_FALSE(must(db->get(3)).has_value());
 }
 
-TEST_F(sqlite_store_test, AKeyThatAFailedBatchTookIsFree) {
-  auto it = open_with_a_job();
+TEST_F(sqlite_store_test, AKeyOfAFailedTransactionIsFree) {
+  auto db = open_with_a_job();
   const job timed = with_key(a_job(2), "k", unique_until::elapsed, milliseconds(10));
-  ASSERT_FALSE(it->apply(a_batch(start, adding(timed), adding(a_job(1)))));
-  EXPECT_TRUE(must(it->apply(a_batch(start, adding(with_key(a_job(3), "k"))))).conflicts.empty());
+  ASSERT_FALSE(db->apply(a_transaction(start, adding(timed), adding(a_job(1)))));
+  EXPECT_TRUE(
+      must(db->apply(a_transaction(start, adding(with_key(a_job(3), "k"))))).conflicts.empty());
 }
 
-TEST_F(sqlite_store_test, ExpiredKeysDoNotPileUp) {
-  auto it = open_with_a_job();
+TEST_F(sqlite_store_test, ExpiredKeysDoNotAccumulate) {
+  auto db = open_with_a_job();
   for (job_id id = 2; id <= 3000; ++id) {
     job j = with_key(a_job(id), "k" + std::to_string(id), unique_until::elapsed, milliseconds(1));
-    must(it->apply(a_batch(start, adding(j))));
+    must(db->apply(a_transaction(start, adding(j))));
   }
   raw_database file(options.path);
   const auto keys = [&] { return file.number("SELECT count(*) FROM unique_keys"); };
   EXPECT_EQ(keys(), 2999);
-  for (int n = 0; n < 3; ++n) must(it->apply(a_batch(start + milliseconds(1))));
+  for (int n = 0; n < 3; ++n) must(db->apply(a_transaction(start + milliseconds(1))));
   EXPECT_EQ(keys(), 0) << "a thousand at a time";
 }
 

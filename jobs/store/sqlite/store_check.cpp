@@ -8,13 +8,13 @@
 
 #include "jobs/model/queue.hpp"
 #include "jobs/store/gates.hpp"
-#include "jobs/store/sqlite/detail/batch_writer.hpp"
 #include "jobs/store/sqlite/detail/connection.hpp"
 #include "jobs/store/sqlite/detail/gate_tables.hpp"
 #include "jobs/store/sqlite/detail/job_row.hpp"
 #include "jobs/store/sqlite/detail/log_scan.hpp"
 #include "jobs/store/sqlite/detail/schema.hpp"
 #include "jobs/store/sqlite/detail/settings_rows.hpp"
+#include "jobs/store/sqlite/detail/transaction_writer.hpp"
 
 namespace sluice::jobs {
 namespace {
@@ -38,7 +38,7 @@ class checker {
   result<store_report> run();
 
  private:
-  void_result look();
+  void_result check_all();
   void_result check_pages();
   void_result load_settings();
   void_result load_lines();
@@ -50,13 +50,13 @@ class checker {
   void check_lines();
   void_result check_batches();
   void_result check_edges();
-  // Rows of which there should be none; each gives a sentence with its numbers.
-  template <class Say>
-  void_result expect_none(const char* sql, Say say);
+  // Runs a query that must have no rows; reports each row as a sentence.
+  template <class Describe>
+  void_result expect_none(const char* sql, Describe describe);
 
   std::uint64_t number_for(statement& of, std::uint64_t id);
   void problem(std::string sentence);
-  void tell(std::string_view what, std::uint64_t done = 0);
+  void report_progress(std::string_view part, std::uint64_t done = 0);
   error failed() const { return on_.failure("checking it"); }
 
   struct seen_line {
@@ -85,8 +85,8 @@ void checker::problem(std::string sentence) {
   }
 }
 
-void checker::tell(std::string_view what, std::uint64_t done) {
-  if (on_progress_) on_progress_({what, done, jobs_counted_});
+void checker::report_progress(std::string_view part, std::uint64_t done) {
+  if (on_progress_) on_progress_({part, done, jobs_counted_});
 }
 
 std::uint64_t checker::number_for(statement& of, std::uint64_t id) {
@@ -96,22 +96,22 @@ std::uint64_t checker::number_for(statement& of, std::uint64_t id) {
 }
 
 result<store_report> checker::run() {
-  // One moment of the file, however long it takes to look at it.
+  // One snapshot for the whole check.
   if (!on_.exec("BEGIN")) return failed();
-  auto looked = look();
-  if (!looked && looked.error().code != error_code::corrupt) return std::move(looked.error());
-  if (!looked) problem("it cannot be read to its end: " + looked.error().message);
+  auto checked = check_all();
+  if (!checked && checked.error().code != error_code::corrupt) return std::move(checked.error());
+  if (!checked) problem("the file cannot be read completely: " + checked.error().message);
   return std::move(report_);
 }
 
-void_result checker::look() {
-  // A frame that a server writes just now is not valid yet.
+void_result checker::check_all() {
+  // Before the rest: a frame that a server is writing now is not valid yet.
   const auto damage = detail::find_log_damage(on_.path() + "-wal");
   if (damage && damage->is_certain()) {
     problem("in the log, " + damage->describe());
   }
   if (auto checked = check_pages(); !checked) return checked;
-  // Where pages are damaged, what they say is not worth holding against each other.
+  // With damaged pages, further checks would only report their consequences.
   if (has_bad_pages_) return done{};
   if (!detail::define_row_functions(on_)) return failed();
   if (auto loaded = load_settings(); !loaded) return loaded;
@@ -122,26 +122,26 @@ void_result checker::look() {
   check_lines();
   if (auto checked = check_batches(); !checked) return checked;
   if (auto checked = check_edges(); !checked) return checked;
-  tell("unique keys");
+  report_progress("unique keys");
   auto checked = expect_none(
       "SELECT u.job, u.key FROM unique_keys u LEFT JOIN jobs j ON j.id = u.job "
       "WHERE u.expires_at IS NULL AND (j.id IS NULL OR j.queue <> u.queue)",
       [](const statement& row) {
         return "the unique key '" + row.string(1) + "' is held by job " +
-               std::to_string(row.number(0)) + ", which is not there";
+               std::to_string(row.number(0)) + ", which does not exist";
       });
   if (!checked) return checked;
-  tell("logs");
+  report_progress("logs");
   return expect_none(
       "SELECT DISTINCT l.job FROM logs l LEFT JOIN jobs j ON j.id = l.job WHERE j.id IS NULL",
       [](const statement& row) {
         return "there are log lines of job " + std::to_string(row.number(0)) +
-               ", which is not there";
+               ", which does not exist";
       });
 }
 
 void_result checker::check_pages() {
-  tell("pages");
+  report_progress("pages");
   statement pages;
   if (!pages.prepare(on_, "PRAGMA integrity_check(100)")) return failed();
   int rc = SQLITE_ROW;
@@ -158,7 +158,7 @@ void_result checker::load_settings() {
   const auto ids = on_.number("SELECT value FROM meta WHERE name = 'ids_up_to'", -1);
   if (!ids) return ids.error();
   ids_up_to_ = *ids;
-  if (ids_up_to_ < 0) problem("it does not say which ids were given out");
+  if (ids_up_to_ < 0) problem("the table meta has no ids_up_to: ids could be assigned again");
   std::vector<store::saved_queue> queues;
   if (auto loaded = detail::load_queues(on_, queues); !loaded) return loaded;
   for (const auto& q : queues) {
@@ -169,7 +169,7 @@ void_result checker::load_settings() {
   return done{};
 }
 
-// Those whose members are to be counted: that are in the table, or that somebody waits in.
+// Loads the lines whose jobs are counted: those of the table, and those with a waiting job.
 void_result checker::load_lines() {
   statement all;
   if (!all.prepare(on_, "SELECT line, active, waiting FROM lines")) return failed();
@@ -192,13 +192,13 @@ void_result checker::load_lines() {
   return done{};
 }
 
-// Of the tables that are not `jobs`.
+// Checks the checksums of all tables except `jobs`.
 void_result checker::check_checksums() {
-  const auto check = [this](const std::string& what, const std::string& name,
+  const auto check = [this](const std::string& subject, const std::string& name,
                             const std::string& table, const std::string& is_damaged) {
     return expect_none(("SELECT " + name + " FROM " + table + " WHERE " + is_damaged).c_str(),
                        [&](const statement& row) {
-                         return what + " " + row.string(0) +
+                         return subject + " " + row.string(0) +
                                 " is damaged: its row does not match its checksum";
                        });
   };
@@ -229,7 +229,7 @@ void_result checker::check_jobs() {
   if (!unverified) return unverified.error();
   int rc = SQLITE_ROW;
   while ((rc = all.step()) == SQLITE_ROW) {
-    if (report_.jobs % jobs_between_reports == 0) tell("jobs", report_.jobs);
+    if (report_.jobs % jobs_between_reports == 0) report_progress("jobs", report_.jobs);
     ++report_.jobs;
     job j;
     const auto as = detail::soundness_of(all, detail::unsigned_of(*unverified), columns_before);
@@ -240,14 +240,13 @@ void_result checker::check_jobs() {
               (as == detail::soundness::control ? " (args, or other data)" : ""));
     }
     if (!detail::read_row(all, columns_before, j)) {
-      problem("job " + words(j.id) + " has state " + std::to_string(all.number(1)) +
-              ", which is none");
+      problem("job " + words(j.id) + " has the invalid state " + std::to_string(all.number(1)));
       continue;
     }
     check_job(j, all.number(0), all.number(2), !all.is_null(2));
   }
   if (rc != SQLITE_DONE) return failed();
-  tell("jobs", report_.jobs);
+  report_progress("jobs", report_.jobs);
   return done{};
 }
 
@@ -257,11 +256,11 @@ void checker::check_job(const job& j, std::int64_t queue, std::int64_t line, boo
   ++counts.of(j.state);
   if (!has_ended(j.state)) counts.bytes += weight_of(j.spec);
   if (!stored_.contains(queue)) {
-    problem(name + " is in queue number " + std::to_string(queue) + ", which is none");
+    problem(name + " is in queue number " + std::to_string(queue) + ", which does not exist");
   }
   if (static_cast<std::int64_t>(j.id) > ids_up_to_) {
     problem(name + " has an id beyond " + std::to_string(ids_up_to_) +
-            ", so that it could be given out again");
+            ": it could be assigned again");
   }
   const bool is_keyed = !j.spec.key.empty();
   if (is_keyed != has_line ||
@@ -287,8 +286,7 @@ void checker::check_waiting(const job& j) {
   if (j.blockers == 0 && j.spec.after.empty()) return;
   const std::uint64_t edges = number_for(edges_of_, j.id);
   if (edges == j.blockers) return;
-  problem(name + " says that it waits for " + words(j.blockers) + " others, but there are " +
-          words(edges));
+  problem(name + " counts " + words(j.blockers) + " open dependencies, but has " + words(edges));
 }
 
 void checker::check_counts() {
@@ -320,13 +318,13 @@ void checker::check_lines() {
     }
     if (seen.waiting > 0 && seen.active == 0) {
       problem("in " + name + " " + words(seen.waiting) +
-              " jobs of a key wait for their turn, but nobody has it");
+              " jobs wait for the place of a key, but no job has it");
     }
   }
 }
 
 void_result checker::check_batches() {
-  tell("batches");
+  report_progress("batches");
   const auto count = on_.number("SELECT count(*) FROM batches");
   if (!count) return count.error();
   report_.batches = static_cast<std::uint64_t>(*count);
@@ -353,12 +351,12 @@ void_result checker::check_batches() {
         if (row.number(5) < row.number(6)) {
           return name + " counts " + number(5) + " jobs, but there are " + number(6);
         }
-        return name + " does not say rightly whether it has ended";
+        return name + " has an end time that does not match its counts";
       });
 }
 
 void_result checker::check_edges() {
-  tell("dependencies");
+  report_progress("dependencies");
   const auto count = on_.number("SELECT count(*) FROM edges");
   if (!count) return count.error();
   report_.edges = static_cast<std::uint64_t>(*count);
@@ -366,8 +364,8 @@ void_result checker::check_edges() {
       "SELECT e.job, e.on_id FROM edges e LEFT JOIN jobs j ON j.id = e.job "
       "WHERE j.id IS NULL OR coalesce(j.blockers, 0) = 0",
       [](const statement& row) {
-        return "job " + std::to_string(row.number(0)) + " is told to wait for " +
-               std::to_string(row.number(1)) + ", but is not there or does not wait";
+        return "there is a dependency of job " + std::to_string(row.number(0)) + " on " +
+               std::to_string(row.number(1)) + ", but the job does not exist or does not wait";
       });
   if (!checked) return checked;
   return expect_none(
@@ -376,16 +374,16 @@ void_result checker::check_edges() {
       "(SELECT 1 FROM batches b WHERE b.id = e.on_id)",
       [](const statement& row) {
         return "job " + std::to_string(row.number(0)) + " waits for " +
-               std::to_string(row.number(1)) + ", which is not there or has ended";
+               std::to_string(row.number(1)) + ", which does not exist or has ended";
       });
 }
 
-template <class Say>
-void_result checker::expect_none(const char* sql, Say say) {
+template <class Describe>
+void_result checker::expect_none(const char* sql, Describe describe) {
   statement rows;
   if (!rows.prepare(on_, sql)) return failed();
   int rc = SQLITE_ROW;
-  while ((rc = rows.step()) == SQLITE_ROW) problem(say(rows));
+  while ((rc = rows.step()) == SQLITE_ROW) problem(describe(rows));
   if (rc != SQLITE_DONE) return failed();
   return done{};
 }

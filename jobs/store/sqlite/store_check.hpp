@@ -1,19 +1,17 @@
 #pragma once
 
-// Looks through a store's file for what should not be: damage of the disk, and rows that do not fit
-// one another.
+// Checks a store's file: damage of the disk, and rows that contradict each other.
 //
-// Guarantees: reads only, also while a server uses the file: it sees the file as it is at one
-// moment. An error means that it could not look (no such file, not a store, an older format); what
-// is wrong with a store is in the report. `on_progress` is called on the calling thread.
-// Every row that has a checksum is compared with it. The table `lines` and the counts of queues
-// have none: they are compared with the jobs. What is held against each other: the pages of the
-// file (PRAGMA integrity_check); the counts of every queue and its jobs; states, queues and numbers
-// of jobs; the line of every key and its jobs; what every held job waits for, and that this can
-// still happen; the counts of every batch and its jobs (`failed` and `total` may be more than the
-// jobs show: those that were deleted count too); unique keys and logs, and their jobs. Cost: reads
-// all of the file, about a minute for ten million jobs; memory for the keys that somebody waits
-// for. While it looks, the server's log cannot be shortened: it grows.
+// Guarantees: reads only, also while a server uses the file: it checks one snapshot. An error means
+// that the check could not run (no such file, not a store, an older format); problems of the store
+// are in the report. `on_progress` is called on the calling thread. Verifies every checksum. The
+// table `lines` and the counts of queues have none: they are compared with the jobs. Also checked:
+// the pages of the file (PRAGMA integrity_check); the counts of every queue against its jobs;
+// states, queues and ids of jobs; the line of every key against its jobs; the dependencies of every
+// held job, and that they can still be met; the counts of every batch against its jobs (`failed`
+// and `total` may be larger, since they include deleted jobs); the jobs of unique keys and logs.
+// Cost: reads all of the file, about a minute for ten million jobs; memory for the keys with
+// waiting jobs. Meanwhile the server's log cannot be truncated and grows.
 //
 //     auto report = check_store("jobs.db", [](const check_progress& p) { draw(p.done, p.total); });
 //     for (const std::string& problem : report->problems) std::puts(problem.c_str());
@@ -30,9 +28,9 @@
 namespace sluice::jobs {
 
 struct check_progress {
-  std::string_view what;    // "pages", "jobs", "batches", ...
-  std::uint64_t done = 0;   // jobs looked at so far
-  std::uint64_t total = 0;  // of all the queues, as they count them
+  std::string_view part;    // "pages", "jobs", "batches", ...
+  std::uint64_t done = 0;   // checked jobs
+  std::uint64_t total = 0;  // jobs of all queues, by their counts
 };
 
 struct store_report {
@@ -43,7 +41,7 @@ struct store_report {
   std::uint64_t queues = 0;
   std::uint64_t batches = 0;
   std::uint64_t edges = 0;
-  std::vector<std::string> problems{};  // a sentence each; none: the store is sound
+  std::vector<std::string> problems{};  // one sentence each; empty: the store is sound
   std::uint64_t problems_left_out = 0;  // beyond problems_max
 
   bool is_sound() const noexcept { return problems.empty(); }

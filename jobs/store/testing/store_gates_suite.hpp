@@ -1,12 +1,11 @@
 #pragma once
 
-// What every store promises about jobs that wait for one another: keys, dependencies, batches.
+// The conformance suite for waiting jobs: keys, dependencies, batches.
 //
 //   INSTANTIATE_TYPED_TEST_SUITE_P(memory, store_gates_suite, memory_kind);
 //
-// Every step is checked twice: what the store says came of it, in a few words for each effect
-// ("2 held", "3 ready", "4 skipped", "9 done"), and, with the store closed and opened again, that
-// its counts are those of its jobs.
+// Every step is checked twice: the effects that the store returned, as text ("2 held", "3 ready",
+// "4 skipped", "9 done"), and, after the store was reopened, that its counts match its jobs.
 
 #include <map>
 #include <string>
@@ -20,29 +19,29 @@ namespace sluice::jobs::testing {
 using words = std::vector<std::string>;
 
 inline std::string in_words(const effect& e) {
-  std::string said = std::to_string(e.id);
-  switch (e.what) {
+  std::string text = std::to_string(e.id);
+  switch (e.type) {
     case effect::kind::held:
-      said += " " + std::string(to_string(e.to));
-      if (e.blockers > 0) said += " for " + std::to_string(e.blockers);
+      text += " " + std::string(to_string(e.new_state));
+      if (e.blockers > 0) text += " for " + std::to_string(e.blockers);
       break;
     case effect::kind::released:
-      said += " " + std::string(to_string(e.to));
+      text += " " + std::string(to_string(e.new_state));
       break;
     case effect::kind::skipped:
-      said += " skipped";
+      text += " skipped";
       break;
     case effect::kind::batch_ended:
-      said += " " + std::string(to_string(e.batch->state()));
+      text += " " + std::string(to_string(e.batch->state()));
       break;
   }
-  return said;
+  return text;
 }
 
 inline words in_words(const std::vector<effect>& effects) {
-  words said;
-  for (const effect& e : effects) said.push_back(in_words(e));
-  return said;
+  words text;
+  for (const effect& e : effects) text.push_back(in_words(e));
+  return text;
 }
 
 template <class Kind>
@@ -72,22 +71,23 @@ class store_gates_suite : public store_words<Kind> {
     return j;
   }
 
-  // What came of these changes, in words.
+  // Applies these changes and returns the effects as text.
   template <class... Changes>
   words does(Changes... changes) {
-    last = must(this->it->apply(a_batch(this->now, std::move(changes)...)));
+    last = must(this->db->apply(a_transaction(this->now, std::move(changes)...)));
     counts_are_right();
     return in_words(last.effects);
   }
-  change to(job_id id, job_state state, change::moved how = {}) {
+  change moved_to(job_id id, job_state state, change::moved fields = {}) {
     const job j = this->get(id);
-    if (how.due_at == unix_time{} && has_ended(state)) how.due_at = this->now + milliseconds(9000);
-    return moving(j, state, std::move(how));
+    if (fields.due_at == unix_time{} && has_ended(state))
+      fields.due_at = this->now + milliseconds(9000);
+    return moving(j, state, std::move(fields));
   }
-  change done(job_id id) { return to(id, job_state::done); }
-  change dead(job_id id) { return to(id, job_state::dead); }
-  change cancelled(job_id id) { return to(id, job_state::cancelled); }
-  change ready_again(job_id id) { return to(id, job_state::ready, {.turn = 1000 + id}); }
+  change done(job_id id) { return moved_to(id, job_state::done); }
+  change dead(job_id id) { return moved_to(id, job_state::dead); }
+  change cancelled(job_id id) { return moved_to(id, job_state::cancelled); }
+  change ready_again(job_id id) { return moved_to(id, job_state::ready, {.turn = 1000 + id}); }
   change gone(job_id id, job_state as = job_state::cancelled) {
     return dropping(this->get(id), as);
   }
@@ -95,11 +95,11 @@ class store_gates_suite : public store_words<Kind> {
   job_state state(job_id id) { return this->get(id).state; }
   std::vector<conflict::reason> reasons() const {
     std::vector<conflict::reason> all;
-    for (const conflict& c : last.conflicts) all.push_back(c.why);
+    for (const conflict& c : last.conflicts) all.push_back(c.cause);
     return all;
   }
   batch_info batch_of(job_id id) {
-    auto found = must(this->it->get_batch(id));
+    auto found = must(this->db->get_batch(id));
     EXPECT_TRUE(found.has_value()) << "no batch " << id;
     return found.value_or(batch_info{});
   }
@@ -112,7 +112,7 @@ class store_gates_suite : public store_words<Kind> {
   void counts_are_right() {
     std::map<std::string, queue_counts> expected{{"default", {}}, {"mail", {}}};
     const auto all = this->reopen();
-    for (const job& j : must(this->it->list({}, 0, 1000)).jobs) {
+    for (const job& j : must(this->db->list({}, 0, 1000)).jobs) {
       ++expected[j.spec.queue].of(j.state);
       if (!has_ended(j.state)) expected[j.spec.queue].bytes += weight_of(j.spec);
     }
@@ -138,26 +138,26 @@ TYPED_TEST_P(store_gates_suite, JobsOfAKeyAreReadyOneAtATimeInOrder) {
   EXPECT_EQ(this->last.effects[0].queue, 1U);
   EXPECT_EQ(this->last.effects[0].weight, weight_of(this->keyed(2).spec));
   EXPECT_EQ(this->last.effects[1].cause, 3U);
-  EXPECT_EQ(this->ready(), (ids{1, 3, 5})) << "other keys and jobs without one go on";
-  EXPECT_EQ(this->ready(2), ids{6}) << "a key is of its queue alone";
+  EXPECT_EQ(this->ready(), (ids{1, 3, 5})) << "other keys and jobs without a key are not blocked";
+  EXPECT_EQ(this->ready(2), ids{6}) << "a key belongs to one queue";
   EXPECT_EQ(this->state(2), job_state::held);
   EXPECT_EQ(this->counts().held, 2U);
 
   EXPECT_EQ(this->does(this->done(3), this->done(1)), (words{"2 ready"}));
   EXPECT_EQ(this->last.effects[0].cause, 1U);
-  ASSERT_NE(this->last.effects[0].it, nullptr);
-  EXPECT_EQ(*this->last.effects[0].it, this->get(2)) << "as it is now";
+  ASSERT_NE(this->last.effects[0].job, nullptr);
+  EXPECT_EQ(*this->last.effects[0].job, this->get(2)) << "its new value";
   EXPECT_EQ(this->does(this->gone(2, job_state::done)), (words{"4 ready"}));
   EXPECT_EQ(this->does(this->done(4)), words{});
   EXPECT_EQ(this->does(adding(this->keyed(7))), words{}) << "the key is free again";
   EXPECT_EQ(this->state(7), job_state::ready);
 }
 
-TYPED_TEST_P(store_gates_suite, AsManyOfAKeyAreReadyAsTheQueueSays) {
+TYPED_TEST_P(store_gates_suite, KeyConcurrencyLimitsTheReadyJobsOfAKey) {
   EXPECT_EQ(this->does(setting(1, "default", {.key_concurrency = 2}), adding(this->keyed(1)),
                        adding(this->keyed(2)), adding(this->keyed(3)), adding(this->keyed(4))),
             (words{"3 held", "4 held"}))
-      << "from the same batch on";
+      << "within the same transaction";
   EXPECT_EQ(this->does(this->done(2)), (words{"3 ready"}));
   EXPECT_EQ(this->does(this->done(1), this->done(3)), (words{"4 ready"}));
   EXPECT_EQ(this->does(adding(this->keyed(5)), adding(this->keyed(6))), (words{"6 held"}));
@@ -168,7 +168,7 @@ TYPED_TEST_P(store_gates_suite, MoreSlotsAreFilledInOrderWhenOneLeaves) {
              adding(this->keyed(4)));
   EXPECT_EQ(this->does(setting(1, "default", {.key_concurrency = 3}), adding(this->keyed(5))),
             (words{"5 held"}))
-      << "it does not overtake those that wait";
+      << "it does not overtake waiting jobs";
   EXPECT_EQ(this->does(this->done(1)), (words{"2 ready", "3 ready", "4 ready"}));
   EXPECT_EQ(this->does(setting(1, "default"), this->done(2)), words{}) << "two are over the bound";
   EXPECT_EQ(this->does(this->done(3)), words{});
@@ -178,27 +178,26 @@ TYPED_TEST_P(store_gates_suite, MoreSlotsAreFilledInOrderWhenOneLeaves) {
 TYPED_TEST_P(store_gates_suite, ARetryKeepsThePlaceOfItsKey) {
   this->does(adding(this->keyed(1)), adding(this->keyed(2)));
   const unix_time later = start + milliseconds(50);
-  EXPECT_EQ(this->does(this->to(1, job_state::retrying, {.due_at = later, .attempts = 1})),
+  EXPECT_EQ(this->does(this->moved_to(1, job_state::retrying, {.due_at = later, .attempts = 1})),
             words{});
   EXPECT_EQ(this->state(2), job_state::held);
-  EXPECT_EQ(this->does(this->to(1, job_state::ready, {.turn = 90})), words{});
+  EXPECT_EQ(this->does(this->moved_to(1, job_state::ready, {.turn = 90})), words{});
   EXPECT_EQ(this->ready(), ids{1});
   EXPECT_EQ(this->does(this->dead(1)), (words{"2 ready"}));
-  EXPECT_EQ(this->does(this->ready_again(1)), (words{"1 held"})) << "brought back, it waits";
+  EXPECT_EQ(this->does(this->ready_again(1)), (words{"1 held"})) << "revived, it waits";
   EXPECT_EQ(this->does(this->done(2)), (words{"1 ready"}));
 }
 
-TYPED_TEST_P(store_gates_suite, AJobThatIsGivenBackForLaterKeepsItsPlace) {
+TYPED_TEST_P(store_gates_suite, AReleasedJobWithADelayKeepsItsPlace) {
   this->does(adding(this->keyed(1)), adding(this->keyed(2)));
   const unix_time later = start + milliseconds(50);
-  EXPECT_EQ(this->does(this->to(1, job_state::scheduled, {.due_at = later})), words{});
+  EXPECT_EQ(this->does(this->moved_to(1, job_state::scheduled, {.due_at = later})), words{});
   EXPECT_TRUE(this->get(1).has_place);
-  EXPECT_EQ(this->does(this->to(1, job_state::ready)), words{});
+  EXPECT_EQ(this->does(this->moved_to(1, job_state::ready)), words{});
   EXPECT_FALSE(this->get(1).has_place);
   EXPECT_EQ(this->ready(), ids{1});
-  this->does(this->to(1, job_state::scheduled, {.due_at = later}));
-  EXPECT_EQ(this->does(this->cancelled(1)), (words{"2 ready"}))
-      << "also when it is called off then";
+  this->does(this->moved_to(1, job_state::scheduled, {.due_at = later}));
+  EXPECT_EQ(this->does(this->cancelled(1)), (words{"2 ready"})) << "also if it is cancelled then";
   EXPECT_FALSE(this->get(1).has_place);
 }
 
@@ -208,7 +207,7 @@ TYPED_TEST_P(store_gates_suite, AScheduledJobJoinsItsLineWhenItIsDue) {
                        adding(this->keyed(3))),
             (words{"3 held"}));
   EXPECT_EQ(this->state(1), job_state::scheduled);
-  EXPECT_EQ(this->does(this->to(1, job_state::ready, {.turn = 4})), (words{"1 held"}));
+  EXPECT_EQ(this->does(this->moved_to(1, job_state::ready, {.turn = 4})), (words{"1 held"}));
   EXPECT_EQ(this->get(1).due_at, unix_time{});
   EXPECT_EQ(this->does(this->done(2)), (words{"3 ready"})) << "3 was there before";
   EXPECT_EQ(this->does(this->done(3)), (words{"1 ready"}));
@@ -217,18 +216,18 @@ TYPED_TEST_P(store_gates_suite, AScheduledJobJoinsItsLineWhenItIsDue) {
   EXPECT_EQ(this->does(this->done(1)), words{});
 }
 
-TYPED_TEST_P(store_gates_suite, WhoIsCalledOffWhileWaitingLeavesTheLine) {
+TYPED_TEST_P(store_gates_suite, AJobCancelledWhileWaitingLeavesTheLine) {
   this->does(adding(this->keyed(1)), adding(this->keyed(2)), adding(this->keyed(3)),
              adding(this->keyed(4)), adding(this->keyed(5)));
   EXPECT_EQ(this->does(this->cancelled(2)), words{});
   EXPECT_EQ(this->does(this->gone(3)), words{});
   EXPECT_EQ(this->does(this->gone(1)), (words{"4 ready"})) << "the head, deleted";
-  EXPECT_EQ(this->does(this->cancelled(4)), (words{"5 ready"})) << "the head, called off";
+  EXPECT_EQ(this->does(this->cancelled(4)), (words{"5 ready"})) << "the head, cancelled";
   EXPECT_EQ(this->does(this->ready_again(2)), (words{"2 held"}));
   EXPECT_EQ(this->does(this->done(5)), (words{"2 ready"}));
 }
 
-TYPED_TEST_P(store_gates_suite, PriorityCountsForNothingWithinAKey) {
+TYPED_TEST_P(store_gates_suite, PriorityIsIgnoredWithinAKey) {
   job urgent = this->keyed(3);
   urgent.spec.priority = 100;
   this->does(adding(this->keyed(1)), adding(this->keyed(2)), adding(urgent));
@@ -236,7 +235,7 @@ TYPED_TEST_P(store_gates_suite, PriorityCountsForNothingWithinAKey) {
   EXPECT_EQ(this->does(this->done(2)), (words{"3 ready"}));
 }
 
-TYPED_TEST_P(store_gates_suite, AWholeLifeOfAKeyFitsIntoOneBatch) {
+TYPED_TEST_P(store_gates_suite, AWholeLifeOfAKeyFitsIntoOneTransaction) {
   const job one = this->keyed(1);
   job dead = one;
   dead.state = job_state::dead;
@@ -249,31 +248,31 @@ TYPED_TEST_P(store_gates_suite, AWholeLifeOfAKeyFitsIntoOneBatch) {
   EXPECT_EQ(this->does(this->done(2)), (words{"3 ready"}));
 }
 
-TYPED_TEST_P(store_gates_suite, ManyKeysComeAndGoInBulk) {
+TYPED_TEST_P(store_gates_suite, ManyKeysAreAddedAndRemovedInBulk) {
   for (int round = 0; round < 3; ++round) {
-    batch adds;
-    batch drops;
+    transaction adds;
+    transaction drops;
     adds.now = drops.now = start;
     for (job_id id = 1; id <= 200; ++id) {
       const job j = this->keyed(id, "key" + std::to_string(id % 150));
       adds.changes.push_back(adding(j));
       if (id <= 150) drops.changes.push_back(dropping(j, job_state::done));
     }
-    EXPECT_EQ(must(this->it->apply(adds)).effects.size(), 50U);
+    EXPECT_EQ(must(this->db->apply(adds)).effects.size(), 50U);
     this->counts_are_right();
-    EXPECT_EQ(must(this->it->apply(drops)).effects.size(), 50U);
+    EXPECT_EQ(must(this->db->apply(drops)).effects.size(), 50U);
     EXPECT_EQ(this->ready().size(), 50U);
-    batch rest;
+    transaction rest;
     rest.now = start;
     for (job_id id = 151; id <= 200; ++id) rest.changes.push_back(this->gone(id));
-    EXPECT_TRUE(must(this->it->apply(rest)).effects.empty());
+    EXPECT_TRUE(must(this->db->apply(rest)).effects.empty());
     this->counts_are_right();
   }
 }
 
 // ---- dependencies
 
-TYPED_TEST_P(store_gates_suite, AJobIsHeldUntilWhatItWaitsForIsDone) {
+TYPED_TEST_P(store_gates_suite, AJobIsHeldUntilItsDependencyIsDone) {
   EXPECT_EQ(this->does(adding(a_job(1)), adding(a_job(2)),
                        adding(this->after(3, std::vector<dependency>{{1, "", {}}, {2, "", {}}})),
                        adding(this->after(4, 3))),
@@ -286,25 +285,25 @@ TYPED_TEST_P(store_gates_suite, AJobIsHeldUntilWhatItWaitsForIsDone) {
   EXPECT_EQ(this->does(this->done(3)), (words{"4 ready"}));
 }
 
-TYPED_TEST_P(store_gates_suite, WhatHasEndedAlreadyIsNotWaitedFor) {
+TYPED_TEST_P(store_gates_suite, AnEndedDependencyDoesNotBlock) {
   this->does(adding(a_job(1)), adding(a_job(2)));
   this->does(this->done(1), this->dead(2));
   EXPECT_EQ(this->does(adding(this->after(3, 1)), adding(this->after(4, 2, after_when::end)),
                        adding(this->after(5, 2, after_when::failure)), adding(this->after(6, 77)),
                        adding(this->after(7, 78, after_when::end)), adding(this->after(8, 2))),
             (words{"8 held for 1"}))
-      << "what never was, or is gone, counts as done";
+      << "unknown and deleted jobs count as done";
   EXPECT_EQ(this->ready(), (ids{3, 4, 5, 6, 7}));
 }
 
-TYPED_TEST_P(store_gates_suite, AnAddThatCouldNeverRunIsRefused) {
+TYPED_TEST_P(store_gates_suite, AnAddThatCouldNeverRunIsRejected) {
   this->does(adding(a_job(1)));
   this->does(this->done(1));
   this->does(adding(this->after(2, 1, after_when::failure)),
              adding(this->after(3, 1000, after_when::failure)), adding(a_job(4)));
   EXPECT_EQ(this->reasons(), (std::vector{reason::skipped, reason::skipped}));
   EXPECT_FALSE(this->has(2));
-  EXPECT_FALSE(this->has(3)) << "an id of the future is none either";
+  EXPECT_FALSE(this->has(3)) << "an id that is not yet assigned does not exist either";
   this->does(adding(a_job(5), 1), adding(this->after(6, 1, after_when::failure), 1));
   EXPECT_EQ(this->reasons(), (std::vector{reason::other_of_group, reason::skipped}));
   EXPECT_EQ(this->ready(), ids{4});
@@ -331,26 +330,26 @@ TYPED_TEST_P(store_gates_suite, EachConditionIsMetByItsOwnEnd) {
   three(60);
   EXPECT_EQ(this->does(this->gone(60, job_state::ready)),
             (words{"62 ready", "63 ready", "61 skipped"}))
-      << "without a word it was called off";
+      << "without an effect it was cancelled";
 }
 
-TYPED_TEST_P(store_gates_suite, AFailedStepBlocksWhatDependsOnItUntilItIsDone) {
+TYPED_TEST_P(store_gates_suite, AFailedStepBlocksItsDependentsUntilItIsDone) {
   this->does(adding(a_job(1)), adding(this->after(2, 1)), adding(a_job(3)),
              adding(this->after(4, 3)));
   EXPECT_EQ(this->does(this->dead(1)), words{});
   EXPECT_EQ(this->state(2), job_state::held);
-  EXPECT_EQ(this->does(this->done(3)), (words{"4 ready"})) << "others go on";
+  EXPECT_EQ(this->does(this->done(3)), (words{"4 ready"})) << "other jobs are not blocked";
   EXPECT_EQ(this->does(this->ready_again(1)), words{});
   EXPECT_EQ(this->does(this->done(1)), (words{"2 ready"}));
 }
 
-TYPED_TEST_P(store_gates_suite, WhatCanNoLongerHappenIsSkippedDownTheChain) {
+TYPED_TEST_P(store_gates_suite, AChainIsSkippedWhenItsDependencyCannotBeMet) {
   this->does(adding(a_job(1)), adding(this->after(2, 1)), adding(this->after(3, 2)),
              adding(this->after(4, 3, after_when::end)), adding(this->after(5, 4)),
              adding(with_key(this->after(6, 3), "once")));
   this->does(this->dead(1));
   EXPECT_EQ(this->does(this->gone(1)), (words{"2 skipped", "3 skipped", "4 ready", "6 skipped"}));
-  EXPECT_EQ(this->last.effects[0].it->spec.after.size(), 1U);
+  EXPECT_EQ(this->last.effects[0].job->spec.after.size(), 1U);
   EXPECT_EQ(this->last.effects[0].from, job_state::held);
   EXPECT_EQ(this->state(5), job_state::held);
   EXPECT_TRUE(this->apply(adding(with_key(a_job(7), "once"))).empty()) << "its unique key is free";
@@ -371,7 +370,7 @@ TYPED_TEST_P(store_gates_suite, ADiamondIsReleasedOnce) {
   EXPECT_EQ(this->does(this->done(3), this->done(2)), (words{"4 ready"}));
 }
 
-TYPED_TEST_P(store_gates_suite, TheSameDependencyTwiceIsOne) {
+TYPED_TEST_P(store_gates_suite, ARepeatedDependencyCountsOnce) {
   this->does(adding(a_job(1)),
              adding(this->after(
                  2, std::vector<dependency>{{1, "", {}}, {1, "", {}}, {1, "", after_when::end}})));
@@ -380,16 +379,16 @@ TYPED_TEST_P(store_gates_suite, TheSameDependencyTwiceIsOne) {
 }
 
 TYPED_TEST_P(store_gates_suite, ALongChainIsFollowedToItsEnd) {
-  batch b;
+  transaction b;
   b.now = start;
   b.changes.push_back(adding(a_job(1)));
   for (job_id id = 2; id <= 900; ++id) b.changes.push_back(adding(this->after(id, id - 1)));
-  must(this->it->apply(b));
+  must(this->db->apply(b));
   EXPECT_EQ(this->does(this->gone(1)).size(), 899U);
   EXPECT_EQ(this->counts(), queue_counts{});
 }
 
-TYPED_TEST_P(store_gates_suite, AJobThatWaitedIsScheduledIfItsTimeHasNotCome) {
+TYPED_TEST_P(store_gates_suite, AReleasedJobIsScheduledIfItsTimeIsInTheFuture) {
   const unix_time later = start + milliseconds(50);
   EXPECT_EQ(this->does(adding(a_job(1)), adding(this->at(later, this->after(2, 1)))),
             (words{"2 held for 1"}));
@@ -403,34 +402,34 @@ TYPED_TEST_P(store_gates_suite, AJobThatWaitedIsScheduledIfItsTimeHasNotCome) {
   EXPECT_EQ(this->does(this->done(3)), (words{"4 ready"}));
 }
 
-TYPED_TEST_P(store_gates_suite, AJobThatWaitedJoinsTheLineOfItsKey) {
+TYPED_TEST_P(store_gates_suite, AReleasedJobJoinsTheLineOfItsKey) {
   job waits = this->after(3, 1);
   waits.spec.key = "k";
   this->does(adding(a_job(1)), adding(this->keyed(2)), adding(waits), adding(this->keyed(4)));
-  EXPECT_EQ(this->does(this->done(1)), words{}) << "held still, for its key now";
+  EXPECT_EQ(this->does(this->done(1)), words{}) << "still held, now for its key";
   EXPECT_EQ(this->get(3).blockers, 0U);
   EXPECT_EQ(this->does(this->done(2)), (words{"3 ready"})) << "its turn is before that of 4";
   EXPECT_EQ(this->does(this->done(3)), (words{"4 ready"}));
 }
 
-TYPED_TEST_P(store_gates_suite, WhoIsCalledOffWhileHeldIsHeldAgainWhenBroughtBack) {
+TYPED_TEST_P(store_gates_suite, AJobCancelledWhileHeldIsHeldAgainWhenRevived) {
   this->does(adding(a_job(1)), adding(this->after(2, 1)), adding(a_job(3)),
              adding(this->after(4, 3)), adding(a_job(5)), adding(this->after(6, 5)));
   this->does(this->cancelled(2), this->cancelled(4), this->cancelled(6));
   EXPECT_EQ(this->does(this->ready_again(2)), (words{"2 held for 1"}));
   EXPECT_EQ(this->does(this->done(1)), (words{"2 ready"}));
 
-  EXPECT_EQ(this->does(this->done(3)), words{}) << "one that was called off is not released";
+  EXPECT_EQ(this->does(this->done(3)), words{}) << "a cancelled job is not released";
   EXPECT_EQ(this->get(4).blockers, 0U);
   EXPECT_EQ(this->does(this->ready_again(4)), words{});
   EXPECT_EQ(this->state(4), job_state::ready);
 
   EXPECT_EQ(this->does(this->gone(5)), words{}) << "nor skipped";
-  EXPECT_EQ(this->does(this->ready_again(6)), words{}) << "nor held up by what is gone";
+  EXPECT_EQ(this->does(this->ready_again(6)), words{}) << "nor blocked by a deleted dependency";
   EXPECT_EQ(this->state(6), job_state::ready);
 }
 
-TYPED_TEST_P(store_gates_suite, WhoIsDeletedWhileHeldIsForgottenByWhatItWaitedFor) {
+TYPED_TEST_P(store_gates_suite, AJobDeletedWhileHeldIsRemovedFromItsDependencies) {
   this->does(adding(a_job(1)), adding(this->after(2, 1)), adding(this->after(3, 2)));
   EXPECT_EQ(this->does(this->gone(2)), (words{"3 skipped"}));
   EXPECT_EQ(this->does(this->done(1)), words{});
@@ -454,7 +453,7 @@ TYPED_TEST_P(store_gates_suite, ABatchCountsItsJobsAndEndsWithTheLast) {
   EXPECT_EQ(*this->last.effects[0].batch, this->batch_of(10));
 }
 
-TYPED_TEST_P(store_gates_suite, CallbacksOfABatchAreLetGoOnceEach) {
+TYPED_TEST_P(store_gates_suite, CallbacksOfABatchAreReleasedOnceEach) {
   this->does(adding_batch(10, 1), adding(this->of(10, a_job(11)), 1),
              adding(this->of(10, a_job(12)), 1), adding(this->of(10, a_job(13)), 1),
              adding(this->after(14, 10, after_when::success), 1),
@@ -468,7 +467,7 @@ TYPED_TEST_P(store_gates_suite, CallbacksOfABatchAreLetGoOnceEach) {
 
   EXPECT_EQ(this->does(this->ready_again(11), this->ready_again(12)), words{});
   EXPECT_EQ(this->numbers(10), (numbers_of_batch{3, 2, 0}));
-  EXPECT_EQ(this->batch_of(10).due_at, unix_time{}) << "it has not ended any more";
+  EXPECT_EQ(this->batch_of(10).due_at, unix_time{}) << "it is unfinished again";
   EXPECT_EQ(this->does(this->done(11)), words{});
   EXPECT_EQ(this->does(this->done(12)), (words{"10 done", "14 ready"}));
 }
@@ -479,7 +478,7 @@ TYPED_TEST_P(store_gates_suite, ASuccessSkipsTheCallbackOfFailure) {
   EXPECT_EQ(this->does(this->done(11)), (words{"10 done", "12 skipped"}));
 }
 
-TYPED_TEST_P(store_gates_suite, ABatchGrowsFromInsideUntilItHasEnded) {
+TYPED_TEST_P(store_gates_suite, ABatchAcceptsJobsUntilItHasEnded) {
   this->does(adding_batch(10, 1), adding(this->of(10, a_job(11)), 1), closing_batch(10));
   EXPECT_EQ(this->does(adding(this->of(10, a_job(12))), this->done(11)), words{});
   EXPECT_EQ(this->numbers(10), (numbers_of_batch{2, 1, 0}));
@@ -497,7 +496,7 @@ TYPED_TEST_P(store_gates_suite, AnOpenBatchEndsWhenItIsClosed) {
   EXPECT_EQ(this->does(this->dead(12)), words{});
   EXPECT_EQ(this->does(closing_batch(10)), (words{"10 failed"}));
   EXPECT_EQ(this->does(closing_batch(10)), words{}) << "once";
-  EXPECT_EQ(this->does(closing_batch(77)), words{}) << "one that is not there";
+  EXPECT_EQ(this->does(closing_batch(77)), words{}) << "a missing batch";
 }
 
 TYPED_TEST_P(store_gates_suite, AnEmptyBatchEndsWhenItIsClosed) {
@@ -520,7 +519,7 @@ TYPED_TEST_P(store_gates_suite, SkippedJobsLeaveTheirBatchWithoutFailingIt) {
   EXPECT_EQ(this->numbers(10), (numbers_of_batch{2, 0, 0}));
 }
 
-TYPED_TEST_P(store_gates_suite, AGroupWithABatchIsAddedWholeOrNotAtAll) {
+TYPED_TEST_P(store_gates_suite, AGroupWithABatchIsAddedCompletelyOrNotAtAll) {
   this->does(adding(with_key(a_job(1), "taken")));
   EXPECT_EQ(this->does(adding_batch(10, 1), adding(this->of(10, a_job(11)), 1),
                        adding(this->of(10, with_key(a_job(12), "taken")), 1),
@@ -529,18 +528,18 @@ TYPED_TEST_P(store_gates_suite, AGroupWithABatchIsAddedWholeOrNotAtAll) {
   EXPECT_EQ(this->reasons(), (std::vector{reason::other_of_group, reason::other_of_group,
                                           reason::duplicate, reason::other_of_group}));
   EXPECT_EQ(this->last.conflicts[2].holder, 1U);
-  EXPECT_FALSE(must(this->it->get_batch(10)));
+  EXPECT_FALSE(must(this->db->get_batch(10)));
   EXPECT_EQ(this->ready(), ids{1});
 }
 
-TYPED_TEST_P(store_gates_suite, ADroppedBatchLosesWhatWaitsForItsSuccess) {
+TYPED_TEST_P(store_gates_suite, ADroppedBatchSkipsJobsThatWaitForItsSuccess) {
   this->does(adding_batch(10), adding(this->of(10, a_job(11))), adding(this->after(12, 10)),
              adding(this->after(13, 10, after_when::end)), closing_batch(10));
   this->does(this->dead(11));
   EXPECT_EQ(this->state(12), job_state::held);
   EXPECT_EQ(this->state(13), job_state::ready);
   EXPECT_EQ(this->does(dropping_batch(10)), (words{"12 skipped"}));
-  EXPECT_FALSE(must(this->it->get_batch(10)));
+  EXPECT_FALSE(must(this->db->get_batch(10)));
   EXPECT_EQ(this->does(this->ready_again(11)), words{}) << "its jobs may outlive it";
   EXPECT_EQ(this->does(this->done(11)), words{});
 }
@@ -550,7 +549,7 @@ TYPED_TEST_P(store_gates_suite, BatchesAreDueAfterTheirRetention) {
   this->now = start + milliseconds(400);
   this->does(closing_batch(20));
   const auto due = [&](int ms, std::size_t limit = 10) {
-    return must(this->it->due(start + milliseconds(ms), limit));
+    return must(this->db->due(start + milliseconds(ms), limit));
   };
   EXPECT_EQ(due(999).batches, ids{});
   EXPECT_EQ(due(999).next, start + milliseconds(1000));
@@ -576,7 +575,7 @@ TYPED_TEST_P(store_gates_suite, BatchesAndTheirJobsAreListed) {
   ids seen;
   std::optional<job_id> after = 0;
   for (int pages = 0; after && pages < 9; ++pages) {
-    const batch_page page = must(this->it->list_batches(*after, 2));
+    const batch_page page = must(this->db->list_batches(*after, 2));
     EXPECT_LE(page.batches.size(), 2U);
     for (const batch_info& b : page.batches) {
       seen.push_back(b.id);
@@ -586,36 +585,35 @@ TYPED_TEST_P(store_gates_suite, BatchesAndTheirJobsAreListed) {
   }
   EXPECT_EQ(seen, (ids{10, 20, 30, 40, 50}));
   const auto of = [&](job_filter f, job_id from = 0) {
-    return ids_of(must(this->it->list(f, from, 10)).jobs);
+    return ids_of(must(this->db->list(f, from, 10)).jobs);
   };
   EXPECT_EQ(of({.batch = 20}), (ids{21, 22}));
   EXPECT_EQ(of({.batch = 20}, 21), ids{22});
   EXPECT_EQ(of({.state = job_state::dead, .batch = 20}), ids{21});
   EXPECT_EQ(of({.state = job_state::ready, .batch = 20}), ids{22});
   EXPECT_EQ(of({.batch = 60}), ids{});
-  EXPECT_TRUE(must(this->it->list({.batch = 20}, 0, 1)).cursor);
-  EXPECT_EQ(must(this->it->reader()->get_batch(30)), this->batch_of(30));
-  EXPECT_EQ(must(this->it->reader()->list_batches(40, 5)).batches.size(), 1U);
+  EXPECT_TRUE(must(this->db->list({.batch = 20}, 0, 1)).cursor);
+  EXPECT_EQ(must(this->db->reader()->get_batch(30)), this->batch_of(30));
+  EXPECT_EQ(must(this->db->reader()->list_batches(40, 5)).batches.size(), 1U);
 }
 
 REGISTER_TYPED_TEST_SUITE_P(
-    store_gates_suite, JobsOfAKeyAreReadyOneAtATimeInOrder, AsManyOfAKeyAreReadyAsTheQueueSays,
+    store_gates_suite, JobsOfAKeyAreReadyOneAtATimeInOrder, KeyConcurrencyLimitsTheReadyJobsOfAKey,
     MoreSlotsAreFilledInOrderWhenOneLeaves, ARetryKeepsThePlaceOfItsKey,
-    AJobThatIsGivenBackForLaterKeepsItsPlace, AScheduledJobJoinsItsLineWhenItIsDue,
-    WhoIsCalledOffWhileWaitingLeavesTheLine, PriorityCountsForNothingWithinAKey,
-    AWholeLifeOfAKeyFitsIntoOneBatch, ManyKeysComeAndGoInBulk, AJobIsHeldUntilWhatItWaitsForIsDone,
-    WhatHasEndedAlreadyIsNotWaitedFor, AnAddThatCouldNeverRunIsRefused,
-    EachConditionIsMetByItsOwnEnd, AFailedStepBlocksWhatDependsOnItUntilItIsDone,
-    WhatCanNoLongerHappenIsSkippedDownTheChain, ADiamondIsSkippedOnce, ADiamondIsReleasedOnce,
-    TheSameDependencyTwiceIsOne, ALongChainIsFollowedToItsEnd,
-    AJobThatWaitedIsScheduledIfItsTimeHasNotCome, AJobThatWaitedJoinsTheLineOfItsKey,
-    WhoIsCalledOffWhileHeldIsHeldAgainWhenBroughtBack,
-    WhoIsDeletedWhileHeldIsForgottenByWhatItWaitedFor, ABatchCountsItsJobsAndEndsWithTheLast,
-    CallbacksOfABatchAreLetGoOnceEach, ASuccessSkipsTheCallbackOfFailure,
-    ABatchGrowsFromInsideUntilItHasEnded, AnOpenBatchEndsWhenItIsClosed,
-    AnEmptyBatchEndsWhenItIsClosed, ABatchWaitsForABatchThroughItsCallback,
-    SkippedJobsLeaveTheirBatchWithoutFailingIt, AGroupWithABatchIsAddedWholeOrNotAtAll,
-    ADroppedBatchLosesWhatWaitsForItsSuccess, BatchesAreDueAfterTheirRetention,
-    BatchesAndTheirJobsAreListed);
+    AReleasedJobWithADelayKeepsItsPlace, AScheduledJobJoinsItsLineWhenItIsDue,
+    AJobCancelledWhileWaitingLeavesTheLine, PriorityIsIgnoredWithinAKey,
+    AWholeLifeOfAKeyFitsIntoOneTransaction, ManyKeysAreAddedAndRemovedInBulk,
+    AJobIsHeldUntilItsDependencyIsDone, AnEndedDependencyDoesNotBlock,
+    AnAddThatCouldNeverRunIsRejected, EachConditionIsMetByItsOwnEnd,
+    AFailedStepBlocksItsDependentsUntilItIsDone, AChainIsSkippedWhenItsDependencyCannotBeMet,
+    ADiamondIsSkippedOnce, ADiamondIsReleasedOnce, ARepeatedDependencyCountsOnce,
+    ALongChainIsFollowedToItsEnd, AReleasedJobIsScheduledIfItsTimeIsInTheFuture,
+    AReleasedJobJoinsTheLineOfItsKey, AJobCancelledWhileHeldIsHeldAgainWhenRevived,
+    AJobDeletedWhileHeldIsRemovedFromItsDependencies, ABatchCountsItsJobsAndEndsWithTheLast,
+    CallbacksOfABatchAreReleasedOnceEach, ASuccessSkipsTheCallbackOfFailure,
+    ABatchAcceptsJobsUntilItHasEnded, AnOpenBatchEndsWhenItIsClosed, AnEmptyBatchEndsWhenItIsClosed,
+    ABatchWaitsForABatchThroughItsCallback, SkippedJobsLeaveTheirBatchWithoutFailingIt,
+    AGroupWithABatchIsAddedCompletelyOrNotAtAll, ADroppedBatchSkipsJobsThatWaitForItsSuccess,
+    BatchesAreDueAfterTheirRetention, BatchesAndTheirJobsAreListed);
 
 }  // namespace sluice::jobs::testing

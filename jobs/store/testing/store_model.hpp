@@ -1,8 +1,7 @@
 #pragma once
 
-// What a store should hold, kept in the simplest way that can be read at a glance: every answer is
-// a scan over all jobs, and there is nothing to keep in step. The random comparison holds a real
-// store against it.
+// A model of a store in the simplest form: every query is a scan over all jobs, without indexes to
+// maintain. The random test compares a real store with it.
 
 #include <algorithm>
 #include <array>
@@ -26,18 +25,18 @@ class store_model {
   };
 
   std::map<job_id, job> jobs;
-  std::map<job_id, std::set<std::pair<job_id, after_when>>> open;  // what each job waits for
+  std::map<job_id, std::set<std::pair<job_id, after_when>>> open;  // open dependencies of each job
   std::map<job_id, batch_info> batches;
   std::map<std::pair<queue_number, std::string>, key> keys;
   std::map<queue_number, change::queue_settings> queues;
   std::map<job_id, change::lease_record> leases;
   std::uint64_t ids_up_to = 0;
 
-  unix_time now{};              // of the batch
-  std::size_t cause = 0;        // the change that is being made
-  std::vector<effect> effects;  // of the batch
+  unix_time now{};              // of the transaction
+  std::size_t cause = 0;        // the current change
+  std::vector<effect> effects;  // of the transaction
 
-  // The changes of one group, or a single add; who or what was in the way of each (none: added).
+  // Adds one group, or a single job; returns the conflict of each change (empty: added).
   std::vector<conflict> add(const std::vector<job>& group, const batch_info* with_batch) {
     std::vector<conflict> found;
     const auto before = keys;
@@ -53,8 +52,8 @@ class store_model {
       const job_id holder = take_key(j);
       const auto refusal = refusal_of(j.spec, own);
       found.push_back({found.size(), holder, conflict::reason::other_of_group});
-      if (refusal) found.back().why = *refusal;
-      if (holder != 0) found.back().why = conflict::reason::duplicate;
+      if (refusal) found.back().cause = *refusal;
+      if (holder != 0) found.back().cause = conflict::reason::duplicate;
       is_free = is_free && holder == 0 && !refusal;
     }
     if (!is_free) {
@@ -69,41 +68,41 @@ class store_model {
     return {};
   }
 
-  void move(job_id id, job_state to, const change::moved& how) {
+  void move(job_id id, job_state next, const change::moved& fields) {
     job& j = jobs.at(id);
     const job was = j;
-    j.due_at = how.due_at;
-    if (how.turn != 0) j.turn = how.turn;
-    j.attempts = how.attempts.value_or(j.attempts);
-    j.ended_at = how.ended_at.value_or(j.ended_at);
-    j.spec.priority = how.priority.value_or(j.spec.priority);
-    if (how.result) j.result = how.result;
-    if (how.progress) j.progress = how.progress;
-    if (how.error) j.errors.push_back(*how.error);
+    j.due_at = fields.due_at;
+    if (fields.turn != 0) j.turn = fields.turn;
+    j.attempts = fields.attempts.value_or(j.attempts);
+    j.ended_at = fields.ended_at.value_or(j.ended_at);
+    j.spec.priority = fields.priority.value_or(j.spec.priority);
+    if (fields.result) j.result = fields.result;
+    if (fields.progress) j.progress = fields.progress;
+    if (fields.error) j.errors.push_back(*fields.error);
     if (j.errors.size() > limits::errors_max) j.errors.erase(j.errors.begin());
-    if (how.attempt) add_attempt(j.history, *how.attempt);
-    if (how.free_key) free_key(j);
-    j.has_place = to == job_state::scheduled && has_place(was);
-    job_state state = to;
-    if (to == job_state::ready && j.blockers > 0) state = job_state::held;
-    if (to == job_state::ready && j.blockers == 0 && !has_place(was)) state = state_in_line(j);
+    if (fields.attempt) add_attempt(j.history, *fields.attempt);
+    if (fields.free_key) free_key(j);
+    j.has_place = next == job_state::scheduled && has_place(was);
+    job_state state = next;
+    if (next == job_state::ready && j.blockers > 0) state = job_state::held;
+    if (next == job_state::ready && j.blockers == 0 && !has_place(was)) state = state_in_line(j);
     j.state = state;
-    if (state != to) {
+    if (state != next) {
       j.due_at = {};
       note(effect::kind::held, j);
     }
-    if (has_ended(was.state) && !has_ended(to)) revive(was);
-    if (!has_ended(was.state) && has_ended(to)) end(was, to);
-    tell();
+    if (has_ended(was.state) && !has_ended(next)) revive(was);
+    if (!has_ended(was.state) && has_ended(next)) end(was, next);
+    fire_all();
   }
 
   void drop(job_id id, job_state as) {
     const job was = jobs.at(id);
     forget(was);
     if (!has_ended(was.state)) end(was, has_ended(as) ? as : job_state::cancelled);
-    tell();
-    to_tell.push_back({id, gone});
-    tell();
+    fire_all();
+    to_fire.push_back({id, gone});
+    fire_all();
   }
 
   void close_batch(job_id id) {
@@ -111,14 +110,14 @@ class store_model {
     if (at == batches.end() || !at->second.open) return;
     at->second.open = false;
     settle(at->second, at->second.failed > 0);
-    tell();
+    fire_all();
   }
 
   void drop_batch(job_id id) {
     if (const auto at = batches.find(id); at != batches.end() && !at->second.has_ended()) return;
     batches.erase(id);
-    to_tell.push_back({id, gone});
-    tell();
+    to_fire.push_back({id, gone});
+    fire_all();
   }
 
   void free_key(const job& j) {
@@ -137,7 +136,7 @@ class store_model {
     return c;
   }
 
-  // The jobs for which `keep` holds, sorted by `before`.
+  // Returns the jobs for which `keep` is true, sorted by `before`.
   template <class Keep, class Before>
   std::vector<job> sorted(Keep keep, Before before) const {
     std::vector<job> found;
@@ -184,7 +183,7 @@ class store_model {
   }
 
  private:
-  // What became of success, end and failure of something.
+  // The result of success, end and failure of a dependency.
   enum class fate { open, met, lost };
   using fates = std::array<fate, 3>;
   static constexpr fates unknown{fate::open, fate::open, fate::open};
@@ -230,7 +229,7 @@ class store_model {
   std::uint32_t slots(const job& j) const {
     return queues.at(number_of(j.spec.queue)).options.key_concurrency;
   }
-  // Of one that could run now but for its key.
+  // Returns the state of a job that only its key can block.
   job_state state_in_line(const job& j) const {
     if (j.spec.key.empty()) return job_state::ready;
     const bool is_free = of_key_of(j, has_place).size() < slots(j) && of_key_of(j, waits).empty();
@@ -247,7 +246,7 @@ class store_model {
     }
   }
 
-  // ---- arriving, ending
+  // ---- adds and ends
 
   std::optional<conflict::reason> refusal_of(const job_spec& spec,
                                              const std::set<job_id>& own) const {
@@ -296,7 +295,7 @@ class store_model {
   void end(const job& was, job_state as) {
     if (has_place(was) || waits(was)) fill_line(was);
     leave_batch(was, as == job_state::done ? 0 : 1);
-    to_tell.push_back({was.id, fates_of(as)});
+    to_fire.push_back({was.id, fates_of(as)});
   }
 
   void leave_batch(const job& was, std::uint64_t failures) {
@@ -313,13 +312,13 @@ class store_model {
       b.ended_at = now;
       b.due_at = now + (b.failed == 0 ? b.keep_done : b.keep_failed);
       effect e;
-      e.what = effect::kind::batch_ended;
+      e.type = effect::kind::batch_ended;
       e.cause = cause;
       e.id = b.id;
       e.batch = std::make_shared<batch_info>(b);
       effects.push_back(std::move(e));
     }
-    if (b.has_ended() || (!had_failed && b.failed > 0)) to_tell.push_back({b.id, fates_of(b)});
+    if (b.has_ended() || (!had_failed && b.failed > 0)) to_fire.push_back({b.id, fates_of(b)});
   }
 
   void forget(const job& j) {
@@ -328,12 +327,12 @@ class store_model {
     jobs.erase(j.id);
   }
 
-  // ---- those who wait
+  // ---- waiting jobs
 
-  void tell() {
-    while (!to_tell.empty()) {
-      const auto [on, what] = to_tell.front();
-      to_tell.pop_front();
+  void fire_all() {
+    while (!to_fire.empty()) {
+      const auto [on, results] = to_fire.front();
+      to_fire.pop_front();
       std::vector<std::pair<job_id, after_when>> waiting;
       for (const auto& [id, all] : open) {
         for (const auto& [each, when] : all) {
@@ -341,19 +340,19 @@ class store_model {
         }
       }
       for (const auto& [id, when] : waiting) {
-        if (open.contains(id)) hear(id, on, when, one_of(what, when));
+        if (open.contains(id)) fire(id, on, when, one_of(results, when));
       }
     }
   }
 
-  void hear(job_id id, job_id on, after_when when, fate what) {
-    if (what == fate::open) return;
+  void fire(job_id id, job_id on, after_when when, fate result) {
+    if (result == fate::open) return;
     job& j = jobs.at(id);
-    if (what == fate::lost && j.state == job_state::held) {
+    if (result == fate::lost && j.state == job_state::held) {
       const job was = j;
       forget(was);
       note(effect::kind::skipped, was);
-      to_tell.push_back({id, gone});
+      to_fire.push_back({id, gone});
       return leave_batch(was, 0);
     }
     open[id].erase({on, when});
@@ -365,17 +364,17 @@ class store_model {
     if (j.state != job_state::held) note(effect::kind::released, j);
   }
 
-  void note(effect::kind what, const job& j) {
+  void note(effect::kind type, const job& j) {
     effect e;
-    e.what = what;
+    e.type = type;
     e.cause = cause;
     e.id = j.id;
     e.queue = number_of(j.spec.queue);
-    if (what != effect::kind::skipped) e.to = j.state;
-    e.due_at = what == effect::kind::skipped ? unix_time{} : j.due_at;
-    e.blockers = what == effect::kind::held ? j.blockers : 0;
+    if (type != effect::kind::skipped) e.new_state = j.state;
+    e.due_at = type == effect::kind::skipped ? unix_time{} : j.due_at;
+    e.blockers = type == effect::kind::held ? j.blockers : 0;
     e.weight = weight_of(j.spec);
-    if (what != effect::kind::held) e.it = std::make_shared<const job>(j);
+    if (type != effect::kind::held) e.job = std::make_shared<const job>(j);
     effects.push_back(std::move(e));
   }
 
@@ -386,15 +385,15 @@ class store_model {
     if (at != keys.end() && (!at->second.expires || *at->second.expires > now)) {
       return at->second.holder;
     }
-    key& mine = keys[{number_of(j.spec.queue), u.key}];
-    mine = {j.id, std::nullopt};
+    key& taken = keys[{number_of(j.spec.queue), u.key}];
+    taken = {j.id, std::nullopt};
     if (u.until == unique_until::elapsed || u.lasts > milliseconds(0)) {
-      mine.expires = j.created_at + u.lasts;
+      taken.expires = j.created_at + u.lasts;
     }
     return 0;
   }
 
-  std::deque<std::pair<job_id, fates>> to_tell;
+  std::deque<std::pair<job_id, fates>> to_fire;
 };
 
 }  // namespace sluice::jobs::testing

@@ -1,7 +1,7 @@
 #pragma once
 
-// In which order every store reads jobs, and how much of them at a time: what is ready, what is
-// due, who goes when a queue is full, lists. store_words.hpp says what a Kind is.
+// The conformance suite for the order and size of pages: ready jobs, due jobs, victims of a full
+// queue, lists. See store_words.hpp for Kind.
 
 #include <array>
 #include <functional>
@@ -19,7 +19,7 @@ TYPED_TEST_SUITE_P(store_order_suite);
 
 // ---- the order of ready jobs
 
-TYPED_TEST_P(store_order_suite, ReadyJobsComeByPriorityThenTurn) {
+TYPED_TEST_P(store_order_suite, ReadyJobsAreOrderedByPriorityThenTurn) {
   const auto put = [&](job_id id, std::int64_t priority, std::uint64_t turn) {
     job j = a_job(id);
     j.spec.priority = priority;
@@ -45,7 +45,7 @@ TYPED_TEST_P(store_order_suite, ReadyJobsComeByPriorityThenTurn) {
   ids paged;
   position after;
   while (true) {
-    const auto page = must(this->it->ready_after(1, after, {.jobs = 2}));
+    const auto page = must(this->db->ready_after(1, after, {.jobs = 2}));
     if (page.empty()) break;
     EXPECT_LE(page.size(), 2U);
     for (const auto& j : page) paged.push_back(j->id);
@@ -63,7 +63,8 @@ TYPED_TEST_P(store_order_suite, APageOfReadyJobsEndsAtItsLimits) {
   const auto each = weight_of(this->get(1).spec);
   EXPECT_EQ(this->ready(1, {}, {.jobs = 3}), (ids{1, 2, 3}));
   EXPECT_EQ(this->ready(1, {}, {.jobs = 0}), ids{});
-  EXPECT_EQ(this->ready(1, {}, {.jobs = 100, .bytes = 1}), ids{1}) << "never stuck at a large job";
+  EXPECT_EQ(this->ready(1, {}, {.jobs = 100, .bytes = 1}), ids{1})
+      << "a large job is returned alone";
   EXPECT_EQ(this->ready(1, {}, {.jobs = 100, .bytes = 2 * each}), (ids{1, 2}));
   EXPECT_EQ(this->ready(1, {}, {.jobs = 100, .bytes = 2 * each + 1}), (ids{1, 2, 3}));
   EXPECT_EQ(this->ready(1, {}, {.jobs = 100, .bytes = 1000 * each}).size(), 10U);
@@ -80,9 +81,9 @@ TYPED_TEST_P(store_order_suite, OnlyReadyJobsAreReady) {
   EXPECT_EQ(this->ready(), ids{2});
 }
 
-// ---- what is due
+// ---- due jobs
 
-TYPED_TEST_P(store_order_suite, DueJobsComeInOrderWhateverTheirState) {
+TYPED_TEST_P(store_order_suite, DueJobsOfAllStatesAreOrderedByTime) {
   const auto put = [&](job_id id, job_state s, int due) {
     job j = a_job(id);
     j.state = s;
@@ -97,16 +98,16 @@ TYPED_TEST_P(store_order_suite, DueJobsComeInOrderWhateverTheirState) {
   put(6, job_state::scheduled, 20);
   this->apply(adding(a_job(7)));
   const auto due = [&](int when, std::size_t limit) {
-    return must(this->it->due(start + milliseconds(when), limit));
+    return must(this->db->due(start + milliseconds(when), limit));
   };
   EXPECT_EQ(ids_of(due(100, 10).jobs), (ids{2, 3, 6, 1, 5, 4}));
   EXPECT_FALSE(due(100, 10).next);
   EXPECT_EQ(due(9, 10).jobs.size(), 0U);
   EXPECT_EQ(due(9, 10).next, start + milliseconds(10));
-  EXPECT_EQ(ids_of(due(20, 10).jobs), (ids{2, 3, 6})) << "due at its very time";
+  EXPECT_EQ(ids_of(due(20, 10).jobs), (ids{2, 3, 6})) << "due exactly at its time";
   EXPECT_EQ(due(20, 10).next, start + milliseconds(30));
   EXPECT_EQ(ids_of(due(100, 2).jobs), (ids{2, 3}));
-  EXPECT_EQ(due(100, 2).next, start + milliseconds(20)) << "of all the others";
+  EXPECT_EQ(due(100, 2).next, start + milliseconds(20)) << "of the rest";
   EXPECT_EQ(this->get(2), *due(100, 1).jobs.at(0));
 
   this->apply(moving(this->get(2), job_state::ready));
@@ -124,14 +125,14 @@ TYPED_TEST_P(store_order_suite, APageOfDueJobsIsBoundedInBytes) {
     j.spec.args.data.assign(page_limit{}.bytes - 1000, 'x');
     this->apply(adding(j));
   }
-  const auto page = must(this->it->due(start + milliseconds(100), 1000));
+  const auto page = must(this->db->due(start + milliseconds(100), 1000));
   EXPECT_EQ(ids_of(page.jobs), (ids{1, 2}));
   EXPECT_EQ(page.next, start + milliseconds(3));
 }
 
-// ---- who goes when a queue is full
+// ---- timed jobs, and victims of a full queue
 
-TYPED_TEST_P(store_order_suite, TimedJobsOfAQueueComeSoonestFirst) {
+TYPED_TEST_P(store_order_suite, TimedJobsOfAQueueAreOrderedByTime) {
   const auto timed = [](job_id id, job_state state, int at, const char* queue = "default") {
     job j = a_job(id, queue);
     j.state = state;
@@ -143,7 +144,7 @@ TYPED_TEST_P(store_order_suite, TimedJobsOfAQueueComeSoonestFirst) {
               adding(timed(4, job_state::scheduled, 5, "mail")),
               adding(timed(5, job_state::dead, 7)), adding(timed(6, job_state::done, 20)),
               adding(a_job(7)));
-  const auto all = must(this->it->timed_after(1, {}, 10));
+  const auto all = must(this->db->timed_after(1, {}, 10));
   EXPECT_EQ(ids_of(all.jobs), (ids{2, 3, 1}));
   EXPECT_EQ(all.jobs[0], this->get(2));
   EXPECT_FALSE(all.cursor);
@@ -151,18 +152,18 @@ TYPED_TEST_P(store_order_suite, TimedJobsOfAQueueComeSoonestFirst) {
   ids found;
   due_place after;
   for (int pages = 0; pages < 10; ++pages) {
-    const auto page = must(this->it->timed_after(1, after, 1));
+    const auto page = must(this->db->timed_after(1, after, 1));
     for (const job& j : page.jobs) found.push_back(j.id);
     if (!page.cursor) break;
     after = *page.cursor;
   }
   EXPECT_EQ(found, (ids{2, 3, 1}));
-  EXPECT_EQ(ids_of(must(this->it->timed_after(2, {}, 10)).jobs), ids{4});
-  EXPECT_TRUE(must(this->it->timed_after(3, {}, 10)).jobs.empty());
+  EXPECT_EQ(ids_of(must(this->db->timed_after(2, {}, 10)).jobs), ids{4});
+  EXPECT_TRUE(must(this->db->timed_after(3, {}, 10)).jobs.empty());
 }
 
-TYPED_TEST_P(store_order_suite, APageOfTimedJobsLooksAtNoMoreThanItMay) {
-  batch many;
+TYPED_TEST_P(store_order_suite, TheScanOfAPageOfTimedJobsIsBounded) {
+  transaction many;
   many.now = start;
   constexpr job_id others = 3000;
   for (job_id id = 1; id <= others + 1; ++id) {
@@ -171,12 +172,12 @@ TYPED_TEST_P(store_order_suite, APageOfTimedJobsLooksAtNoMoreThanItMay) {
     j.due_at = start + milliseconds(5);
     many.changes.push_back(adding(j));
   }
-  must(this->it->apply(many));
+  must(this->db->apply(many));
   ids found;
   due_place after;
   int pages = 1;
   for (;; ++pages) {
-    const auto page = must(this->it->timed_after(1, after, 1));
+    const auto page = must(this->db->timed_after(1, after, 1));
     for (const job& j : page.jobs) found.push_back(j.id);
     if (!page.cursor) break;
     after = *page.cursor;
@@ -217,7 +218,7 @@ TYPED_TEST_P(store_order_suite, APageOfVictimsIsBoundedInBytes) {
   EXPECT_EQ(this->victims(victim::newest, 1000), (ids{1, 4}));
 }
 
-TYPED_TEST_P(store_order_suite, VictimsLookAtNoMoreThanTheyMust) {
+TYPED_TEST_P(store_order_suite, TheScanForVictimsIsBounded) {
   for (job_id id = 1; id <= 50; ++id) this->apply(adding(a_job(id)));
   int asked = 0;
   const auto skip = [&](job_id id) {
@@ -241,11 +242,11 @@ TYPED_TEST_P(store_order_suite, AListIsFilteredAndPaged) {
     ids found;
     job_id after = 0;
     for (int pages = 0; pages < 100; ++pages) {
-      const job_page page = must(this->it->list(filter, after, limit));
+      const job_page page = must(this->db->list(filter, after, limit));
       EXPECT_LE(page.jobs.size(), limit);
       for (const job& j : page.jobs) found.push_back(j.id);
       if (!page.cursor) return found;
-      EXPECT_GT(*page.cursor, after) << "a cursor that does not go on";
+      EXPECT_GT(*page.cursor, after) << "a cursor that does not advance";
       after = *page.cursor;
     }
     ADD_FAILURE() << "a list without an end";
@@ -263,27 +264,27 @@ TYPED_TEST_P(store_order_suite, AListIsFilteredAndPaged) {
     EXPECT_EQ(all({.queue = 9}, limit), ids{});
     EXPECT_EQ(all({.state = job_state::retrying}, limit), ids{});
   }
-  EXPECT_EQ(must(this->it->list({}, 28, 10)).jobs.at(0), this->get(29));
-  EXPECT_FALSE(must(this->it->list({}, 0, 30)).cursor) << "nothing is left";
+  EXPECT_EQ(must(this->db->list({}, 28, 10)).jobs.at(0), this->get(29));
+  EXPECT_FALSE(must(this->db->list({}, 0, 30)).cursor) << "nothing is left";
 }
 
 TYPED_TEST_P(store_order_suite, TheWorkOfOnePageIsBounded) {
   constexpr job_id count = 3000;
-  batch many;
+  transaction many;
   many.now = start;
   for (job_id id = 1; id <= count; ++id) {
     job j = a_job(id);
     if (id == count) j.spec.kind = "rare";
     many.changes.push_back(adding(j));
   }
-  must(this->it->apply(many));
+  must(this->db->apply(many));
   const job_filter rare{.kind = "rare"};
-  const auto first = must(this->it->list(rare, 0, 1));
+  const auto first = must(this->db->list(rare, 0, 1));
   EXPECT_TRUE(first.jobs.empty());
-  ASSERT_TRUE(first.cursor) << "the page ended before it had looked at all";
+  ASSERT_TRUE(first.cursor) << "the page ended before it had scanned all jobs";
   job_id after = 0;
   for (int pages = 1; pages < 10; ++pages) {
-    const auto page = must(this->it->list(rare, after, 1));
+    const auto page = must(this->db->list(rare, after, 1));
     if (!page.jobs.empty()) {
       EXPECT_EQ(page.jobs[0].id, count);
       return;
@@ -294,12 +295,12 @@ TYPED_TEST_P(store_order_suite, TheWorkOfOnePageIsBounded) {
   ADD_FAILURE() << "not found within ten pages";
 }
 
-REGISTER_TYPED_TEST_SUITE_P(store_order_suite, TimedJobsOfAQueueComeSoonestFirst,
-                            APageOfTimedJobsLooksAtNoMoreThanItMay, ReadyJobsComeByPriorityThenTurn,
-                            APageOfReadyJobsEndsAtItsLimits, OnlyReadyJobsAreReady,
-                            DueJobsComeInOrderWhateverTheirState, APageOfDueJobsIsBoundedInBytes,
-                            VictimsAreTheLeastUrgent, APageOfVictimsIsBoundedInBytes,
-                            VictimsLookAtNoMoreThanTheyMust, AListIsFilteredAndPaged,
-                            TheWorkOfOnePageIsBounded);
+REGISTER_TYPED_TEST_SUITE_P(store_order_suite, TimedJobsOfAQueueAreOrderedByTime,
+                            TheScanOfAPageOfTimedJobsIsBounded,
+                            ReadyJobsAreOrderedByPriorityThenTurn, APageOfReadyJobsEndsAtItsLimits,
+                            OnlyReadyJobsAreReady, DueJobsOfAllStatesAreOrderedByTime,
+                            APageOfDueJobsIsBoundedInBytes, VictimsAreTheLeastUrgent,
+                            APageOfVictimsIsBoundedInBytes, TheScanForVictimsIsBounded,
+                            AListIsFilteredAndPaged, TheWorkOfOnePageIsBounded);
 
 }  // namespace sluice::jobs::testing

@@ -1,7 +1,7 @@
 #pragma once
 
-// Random batches against a real store and against the model, compared after every few, with the
-// store closed and opened again now and then. The seed is printed; SLUICE_SEED repeats a run.
+// Applies random transactions to a real store and to the model, and compares them after every few;
+// the store is reopened at random. The seed is printed; SLUICE_SEED repeats a run.
 
 #include <iterator>
 #include <string>
@@ -59,14 +59,14 @@ class store_random_suite : public store_words<Kind> {
     return std::next(all.begin(), below(static_cast<std::uint32_t>(all.size())));
   }
   job_id some_batch() { return any_of(model.batches)->first; }
-  // Of a job or a batch, mostly of one that is there.
+  // Returns the id of a job or a batch, mostly of an existing one.
   job_id some_id() {
     if (chance(3) && !model.batches.empty()) return some_batch();
     if (chance(20) || model.jobs.empty()) return known_or_none(static_cast<std::uint32_t>(last_id));
     return any_of(model.jobs)->first;
   }
-  // An id of whatever is or was there before this push, or one that nothing has: a job of a group
-  // names only those of its own that come before it, as the store asks.
+  // Returns an id that existed before this push, or an unused one: the store requires that a job of
+  // a group depends only on earlier jobs of the group.
   job_id known_or_none(std::uint32_t up_to) {
     const job_id id = 1 + below(up_to + 9);
     return id < group_begins_at ? id : id + 1'000'000'000;
@@ -79,16 +79,16 @@ class store_random_suite : public store_words<Kind> {
     return b;
   }
 
-  void add_some(batch& b) {
+  void add_some(transaction& t) {
     const std::uint32_t group = chance(3) ? ++last_group : 0;
     group_begins_at = last_id + 1;
     std::vector<job> jobs;
     std::optional<batch_info> with_batch;
-    model.cause = b.changes.size();
+    model.cause = t.changes.size();
     const std::size_t first = model.cause;
     if (group != 0 && chance(3)) {
       with_batch = random_batch();
-      b.changes.push_back(adding_batch(*with_batch, group));
+      t.changes.push_back(adding_batch(*with_batch, group));
       ++model.cause;
     }
     for (std::uint32_t n = group == 0 ? 1 : 1 + below(4); n > 0; --n) {
@@ -101,18 +101,18 @@ class store_random_suite : public store_words<Kind> {
       if (jobs.size() > 1 && chance(3)) {
         j.spec.after.push_back({jobs.front().id, "", static_cast<after_when>(below(3))});
       }
-      // Who would wait for its own batch to end would wait for ever.
+      // A job that waits for its own batch would wait for ever.
       std::erase_if(j.spec.after,
                     [&](const dependency& d) { return d.on == j.spec.batch || d.on == j.id; });
     }
-    for (const job& j : jobs) b.changes.push_back(adding(j, group));
+    for (const job& j : jobs) t.changes.push_back(adding(j, group));
     for (conflict c : model.add(jobs, with_batch ? &*with_batch : nullptr)) {
       c.index += first;
       expected.push_back(c);
     }
   }
 
-  // Where a job that others wait for, or that waits itself, can go.
+  // Returns the states that a job may be moved to.
   static std::vector<job_state> ways_of(const job& j) {
     using is = job_state;
     if (!gates::concern(j.spec)) {
@@ -126,67 +126,67 @@ class store_random_suite : public store_words<Kind> {
     return {is::scheduled, is::ready, is::retrying, is::done, is::dead, is::cancelled};
   }
 
-  void move_one(batch& b, const job& j) {
+  void move_one(transaction& t, const job& j) {
     const auto ways = ways_of(j);
-    const job_state to = ways[below(static_cast<std::uint32_t>(ways.size()))];
-    change::moved how;
-    if (to != job_state::ready && !chance(4)) how.due_at = b.now + some_time();
-    if (to == job_state::ready || chance(4)) how.turn = ++last_id;
-    if (chance(2)) how.attempts = j.attempts + 1;
-    if (has_ended(to) || chance(8)) how.ended_at = chance(8) ? unix_time{} : b.now;
-    if (chance(3)) how.error = attempt_error{j.attempts + 1, b.now, "t", "m", ""};
-    if (chance(6)) how.result = payload{std::string(below(50), 'r'), content_type::bytes};
-    if (chance(6)) how.priority = static_cast<std::int64_t>(below(5)) - 2;
-    if (chance(6)) how.progress = progress{static_cast<double>(below(100)), "step"};
-    how.free_key = chance(2);
-    model.cause = b.changes.size();
-    b.changes.push_back(moving(j, to, how));
-    model.move(j.id, to, how);
+    const job_state new_state = ways[below(static_cast<std::uint32_t>(ways.size()))];
+    change::moved fields;
+    if (new_state != job_state::ready && !chance(4)) fields.due_at = t.now + some_time();
+    if (new_state == job_state::ready || chance(4)) fields.turn = ++last_id;
+    if (chance(2)) fields.attempts = j.attempts + 1;
+    if (has_ended(new_state) || chance(8)) fields.ended_at = chance(8) ? unix_time{} : t.now;
+    if (chance(3)) fields.error = attempt_error{j.attempts + 1, t.now, "t", "m", ""};
+    if (chance(6)) fields.result = payload{std::string(below(50), 'r'), content_type::bytes};
+    if (chance(6)) fields.priority = static_cast<std::int64_t>(below(5)) - 2;
+    if (chance(6)) fields.progress = progress{static_cast<double>(below(100)), "step"};
+    fields.free_key = chance(2);
+    model.cause = t.changes.size();
+    t.changes.push_back(moving(j, new_state, fields));
+    model.move(j.id, new_state, fields);
   }
 
-  void change_a_batch(batch& b) {
-    model.cause = b.changes.size();
+  void change_a_batch(transaction& t) {
+    model.cause = t.changes.size();
     if (model.batches.empty() || chance(3)) {
       const batch_info made = random_batch();
       model.batches[made.id] = made;
-      return b.changes.push_back(adding_batch(made));
+      return t.changes.push_back(adding_batch(made));
     }
     const job_id id = some_batch();
     if (chance(6)) {
-      b.changes.push_back(dropping_batch(id));
+      t.changes.push_back(dropping_batch(id));
       return model.drop_batch(id);
     }
-    b.changes.push_back(closing_batch(id));
+    t.changes.push_back(closing_batch(id));
     model.close_batch(id);
   }
 
-  void change_something(batch& b) {
-    const std::uint32_t what = below(100);
-    if (chance(12)) return change_a_batch(b);
-    if (model.jobs.empty() || what < 35 || (what < 45 && model.jobs.size() < 150)) {
-      return add_some(b);
+  void change_something(transaction& t) {
+    const std::uint32_t roll = below(100);
+    if (chance(12)) return change_a_batch(t);
+    if (model.jobs.empty() || roll < 35 || (roll < 45 && model.jobs.size() < 150)) {
+      return add_some(t);
     }
     auto at = std::next(model.jobs.begin(), below(static_cast<std::uint32_t>(model.jobs.size())));
     const job j = at->second;
-    if (what < 70) return move_one(b, j);
-    if (what < 92) {
+    if (roll < 70) return move_one(t, j);
+    if (roll < 92) {
       const auto as = static_cast<job_state>(4 + below(4));
-      model.cause = b.changes.size();
-      b.changes.push_back(dropping(j, as));
+      model.cause = t.changes.size();
+      t.changes.push_back(dropping(j, as));
       return model.drop(j.id, as);
     }
-    if (what < 95) {
-      b.changes.push_back(freeing_key(j));
+    if (roll < 95) {
+      t.changes.push_back(freeing_key(j));
       return model.free_key(j);
     }
-    if (what < 97) {
-      const change::lease_record lease{1 + below(1000), "w", b.now + some_time(), b.now};
-      b.changes.push_back(saving_lease(j, lease));
+    if (roll < 97) {
+      const change::lease_record lease{1 + below(1000), "w", t.now + some_time(), t.now};
+      t.changes.push_back(saving_lease(j, lease));
       model.leases[j.id] = lease;
       return;
     }
-    if (what == 97) {
-      b.changes.push_back(dropping_leases());
+    if (roll == 97) {
+      t.changes.push_back(dropping_leases());
       model.leases.clear();
       return;
     }
@@ -197,31 +197,31 @@ class store_random_suite : public store_words<Kind> {
     o.key_rate = below(100) / 7.0;
     o.deliver.url = chance(2) ? "http://localhost/" : "";
     const queue_number number = 1 + below(2);
-    b.changes.push_back(setting(number, model.queues[number].name, o));
+    t.changes.push_back(setting(number, model.queues[number].name, o));
     model.queues[number].options = o;
   }
 
-  void apply_random_batch() {
+  void apply_random_transaction() {
     this->now = this->now + milliseconds(below(30));
-    batch b;
-    b.now = this->now;
+    transaction t;
+    t.now = this->now;
     expected.clear();
     model.effects.clear();
-    model.now = b.now;
-    for (std::uint32_t n = below(20); n > 0; --n) change_something(b);
+    model.now = t.now;
+    for (std::uint32_t n = below(20); n > 0; --n) change_something(t);
     if (chance(5)) {
-      b.ids_up_to = below(1'000'000);
-      model.ids_up_to = std::max(model.ids_up_to, b.ids_up_to);
+      t.ids_up_to = below(1'000'000);
+      model.ids_up_to = std::max(model.ids_up_to, t.ids_up_to);
     }
-    run.did(b.changes.size());
-    const auto did = must(this->it->apply(b));
-    ASSERT_EQ(did.conflicts.size(), expected.size());
+    run.did(t.changes.size());
+    const auto outcome = must(this->db->apply(t));
+    ASSERT_EQ(outcome.conflicts.size(), expected.size());
     for (std::size_t i = 0; i < expected.size(); ++i) {
-      ASSERT_EQ(did.conflicts[i].index, expected[i].index);
-      ASSERT_EQ(did.conflicts[i].holder, expected[i].holder);
-      ASSERT_EQ(did.conflicts[i].why, expected[i].why);
+      ASSERT_EQ(outcome.conflicts[i].index, expected[i].index);
+      ASSERT_EQ(outcome.conflicts[i].holder, expected[i].holder);
+      ASSERT_EQ(outcome.conflicts[i].cause, expected[i].cause);
     }
-    compare_effects(did.effects);
+    compare_effects(outcome.effects);
   }
 
   void compare_effects(const std::vector<effect>& effects) {
@@ -229,17 +229,17 @@ class store_random_suite : public store_words<Kind> {
     for (std::size_t i = 0; i < effects.size(); ++i) {
       const effect& real = effects[i];
       const effect& wanted = model.effects[i];
-      ASSERT_EQ(real.what, wanted.what) << "of " << wanted.id;
+      ASSERT_EQ(real.type, wanted.type) << "of " << wanted.id;
       ASSERT_EQ(real.id, wanted.id);
       ASSERT_EQ(real.cause, wanted.cause);
       ASSERT_EQ(real.queue, wanted.queue);
-      ASSERT_EQ(real.to, wanted.to);
+      ASSERT_EQ(real.new_state, wanted.new_state);
       ASSERT_EQ(real.due_at, wanted.due_at);
       ASSERT_EQ(real.blockers, wanted.blockers);
       ASSERT_EQ(real.weight, wanted.weight);
-      ASSERT_EQ(real.it != nullptr, wanted.it != nullptr);
-      if (wanted.it && wanted.what == effect::kind::released) {
-        ASSERT_EQ(*real.it, *wanted.it);
+      ASSERT_EQ(real.job != nullptr, wanted.job != nullptr);
+      if (wanted.job && wanted.type == effect::kind::released) {
+        ASSERT_EQ(*real.job, *wanted.job);
       }
       ASSERT_EQ(real.batch != nullptr, wanted.batch != nullptr);
       if (wanted.batch) {
@@ -259,21 +259,21 @@ class store_random_suite : public store_words<Kind> {
   void compare_ready_and_victims() {
     for (const queue_number queue : {1U, 2U}) {
       const auto expected_ready = model.ready(queue);
-      ASSERT_EQ(values(must(this->it->ready_after(queue, {}, {}))), expected_ready);
+      ASSERT_EQ(values(must(this->db->ready_after(queue, {}, {}))), expected_ready);
       if (expected_ready.empty()) continue;
       const job& from = expected_ready[below(static_cast<std::uint32_t>(expected_ready.size()))];
       const auto at = std::ranges::find(expected_ready, from.id, &job::id);
-      ASSERT_EQ(ids_of(must(this->it->ready_after(queue, {from.spec.priority, from.turn}, {}))),
+      ASSERT_EQ(ids_of(must(this->db->ready_after(queue, {from.spec.priority, from.turn}, {}))),
                 ids_of(std::vector<job>(at + 1, expected_ready.end())));
       const auto skip = [](job_id id) { return id % 3 == 0; };
       auto doomed = expected_ready;
       std::erase_if(doomed, [&](const job& j) { return skip(j.id); });
       std::ranges::reverse(doomed);
-      ASSERT_EQ(ids_of(must(this->it->victims(queue, victim::newest, 1000, skip))), ids_of(doomed));
+      ASSERT_EQ(ids_of(must(this->db->victims(queue, victim::newest, 1000, skip))), ids_of(doomed));
       std::ranges::stable_sort(doomed, [](const job& a, const job& b) {
         return std::pair(a.spec.priority, a.turn) < std::pair(b.spec.priority, b.turn);
       });
-      ASSERT_EQ(ids_of(must(this->it->victims(queue, victim::oldest, 1000, skip))), ids_of(doomed));
+      ASSERT_EQ(ids_of(must(this->db->victims(queue, victim::oldest, 1000, skip))), ids_of(doomed));
     }
   }
 
@@ -293,7 +293,7 @@ class store_random_suite : public store_words<Kind> {
         break;
       }
     }
-    const auto page = must(this->it->due(this->now, limit));
+    const auto page = must(this->db->due(this->now, limit));
     ASSERT_EQ(page.batches, due_batches);
     ASSERT_EQ(page.next, next);
     timed.resize(n);
@@ -304,7 +304,7 @@ class store_random_suite : public store_words<Kind> {
     const auto queue = static_cast<queue_number>(1 + below(2));
     std::vector<job> found;
     for (due_place after;;) {
-      const auto page = must(this->it->timed_after(queue, after, 1 + below(5)));
+      const auto page = must(this->db->timed_after(queue, after, 1 + below(5)));
       found.insert(found.end(), page.jobs.begin(), page.jobs.end());
       if (!page.cursor) break;
       after = *page.cursor;
@@ -329,7 +329,7 @@ class store_random_suite : public store_words<Kind> {
         by_id);
     std::vector<job> found;
     for (std::optional<job_id> after = 0; after;) {
-      auto page = must(this->it->list(filter, *after, 1 + below(50)));
+      auto page = must(this->db->list(filter, *after, 1 + below(50)));
       found.insert(found.end(), page.jobs.begin(), page.jobs.end());
       after = page.cursor;
     }
@@ -341,7 +341,7 @@ class store_random_suite : public store_words<Kind> {
     for (const auto& [id, b] : model.batches) wanted.push_back(b);
     std::vector<batch_info> found;
     for (std::optional<job_id> after = 0; after;) {
-      const auto page = must(this->it->list_batches(*after, 1 + below(9)));
+      const auto page = must(this->db->list_batches(*after, 1 + below(9)));
       found.insert(found.end(), page.batches.begin(), page.batches.end());
       after = page.cursor;
     }
@@ -364,8 +364,8 @@ class store_random_suite : public store_words<Kind> {
     }
     ASSERT_EQ(all.leases.size(), honoured);
     for (const auto& l : all.leases) {
-      ASSERT_EQ(*l.it, model.jobs.at(l.it->id));
-      ASSERT_EQ(l.lease.key, model.leases.at(l.it->id).key);
+      ASSERT_EQ(*l.job, model.jobs.at(l.job->id));
+      ASSERT_EQ(l.lease.key, model.leases.at(l.job->id).key);
     }
   }
 
@@ -383,7 +383,7 @@ TYPED_TEST_SUITE_P(store_random_suite);
 
 TYPED_TEST_P(store_random_suite, TheStoreAndTheModelAgree) {
   for (int round = 0; round < 1500 && !this->HasFatalFailure(); ++round) {
-    this->apply_random_batch();
+    this->apply_random_transaction();
     if (this->HasFatalFailure()) break;
     if (round % 4 == 0) this->compare_ready_and_victims();
     if (this->HasFatalFailure()) break;

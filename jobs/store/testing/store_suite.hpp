@@ -1,13 +1,15 @@
 #pragma once
 
-// What every store promises, tested once for all of them; store_words.hpp says what a Kind is.
+// The first of the four conformance suites for stores. See store_words.hpp for Kind.
 //
 //   INSTANTIATE_TYPED_TEST_SUITE_P(memory, store_suite, memory_kind);
 //   INSTANTIATE_TYPED_TEST_SUITE_P(memory, store_order_suite, memory_kind);
 //   INSTANTIATE_TYPED_TEST_SUITE_P(memory, store_random_suite, memory_kind);
+//   INSTANTIATE_TYPED_TEST_SUITE_P(memory, store_gates_suite, memory_kind);
 //
 // `store_order_suite` is about the order in which jobs are read, `store_random_suite` compares with
-// a simple model; both have headers of their own, included here.
+// a simple model; both have headers of their own, included here. `store_gates_suite` is about keys,
+// dependencies and batches; include store_gates_suite.hpp for it.
 
 #include <array>
 #include <atomic>
@@ -29,20 +31,20 @@ TYPED_TEST_SUITE_P(store_suite);
 
 // ---- adding
 
-TYPED_TEST_P(store_suite, ANewStoreIsEmpty) {
+TYPED_TEST_P(store_suite, AStoreIsEmptyAtFirst) {
   const auto all = this->reopen();
   EXPECT_EQ(all.ids_up_to, 0U);
   EXPECT_EQ(all.queues.size(), 2U);
   EXPECT_TRUE(all.leases.empty());
   EXPECT_FALSE(this->has(1));
   EXPECT_EQ(this->ready(), ids{});
-  EXPECT_EQ(this->ready(77), ids{}) << "a queue that never was has no jobs";
-  const auto due = must(this->it->due(start, 10));
+  EXPECT_EQ(this->ready(77), ids{}) << "an unknown queue has no jobs";
+  const auto due = must(this->db->due(start, 10));
   EXPECT_TRUE(due.jobs.empty());
   EXPECT_FALSE(due.next);
 }
 
-TYPED_TEST_P(store_suite, AJobComesBackAsItWasAdded) {
+TYPED_TEST_P(store_suite, AJobIsReadAsItWasAdded) {
   job all = a_job(7, "mail");
   all.state = job_state::scheduled;
   all.attempts = 3;
@@ -77,7 +79,7 @@ TYPED_TEST_P(store_suite, AJobComesBackAsItWasAdded) {
   EXPECT_EQ(this->get(8), a_job(8));
 }
 
-TYPED_TEST_P(store_suite, EachOptionAloneComesBack) {
+TYPED_TEST_P(store_suite, EachOptionAloneIsStored) {
   const std::vector<std::function<void(job&)>> options = {
       [](job& j) { j.spec.retry.attempts_max = 1; },
       [](job& j) { j.spec.retry.first = milliseconds(0); },
@@ -113,7 +115,7 @@ TYPED_TEST_P(store_suite, EachOptionAloneComesBack) {
       },
       [](job& j) { j.spec.key = "serial \xff"; },
       [](job& j) {
-        // Of which none is there: they count as done, and it is ready.
+        // These do not exist, so they count as done and the job is ready.
         j.spec.after = {{7000, "a \"step\"", after_when::end}, {7001, "\xff", after_when::success}};
       },
   };
@@ -127,7 +129,7 @@ TYPED_TEST_P(store_suite, EachOptionAloneComesBack) {
   for (const job& j : jobs) EXPECT_EQ(this->get(j.id), j) << "option " << j.id;
 }
 
-TYPED_TEST_P(store_suite, OddBytesComeBackAsTheyWere) {
+TYPED_TEST_P(store_suite, ArbitraryBytesAreStored) {
   std::string every_byte;
   for (int c = 0; c < 256; ++c) every_byte.push_back(static_cast<char>(c));
   const std::array<std::string, 6> odd = {"",
@@ -159,7 +161,7 @@ TYPED_TEST_P(store_suite, OddBytesComeBackAsTheyWere) {
     EXPECT_EQ(twice[0].holder, j.id);
   }
   const job_filter odd_kind{.kind = "k" + every_byte};
-  EXPECT_EQ(ids_of(must(this->it->list(odd_kind, 0, 10)).jobs), (ids{9, 10}));
+  EXPECT_EQ(ids_of(must(this->db->list(odd_kind, 0, 10)).jobs), (ids{9, 10}));
 }
 
 TYPED_TEST_P(store_suite, TheLargestArgsAndResultFit) {
@@ -188,18 +190,18 @@ TYPED_TEST_P(store_suite, CountsFollowEveryChange) {
   this->apply(adding(a), adding(b));
   EXPECT_EQ(this->counts(), (queue_counts{.scheduled = 1, .ready = 1, .bytes = wa + wb}));
 
-  const auto to = [this](job& j, job_state next) {
+  const auto move = [this](job& j, job_state next) {
     this->apply(moving(j, next));
     j.state = next;
     return this->counts();
   };
-  EXPECT_EQ(to(b, job_state::ready), (queue_counts{.ready = 2, .bytes = wa + wb}));
-  EXPECT_EQ(to(b, job_state::retrying),
+  EXPECT_EQ(move(b, job_state::ready), (queue_counts{.ready = 2, .bytes = wa + wb}));
+  EXPECT_EQ(move(b, job_state::retrying),
             (queue_counts{.ready = 1, .retrying = 1, .bytes = wa + wb}));
-  EXPECT_EQ(to(b, job_state::dead), (queue_counts{.ready = 1, .dead = 1, .bytes = wa}));
-  EXPECT_EQ(to(b, job_state::ready), (queue_counts{.ready = 2, .bytes = wa + wb}));
-  EXPECT_EQ(to(b, job_state::cancelled), (queue_counts{.ready = 1, .cancelled = 1, .bytes = wa}));
-  EXPECT_EQ(to(a, job_state::done), (queue_counts{.done = 1, .cancelled = 1}));
+  EXPECT_EQ(move(b, job_state::dead), (queue_counts{.ready = 1, .dead = 1, .bytes = wa}));
+  EXPECT_EQ(move(b, job_state::ready), (queue_counts{.ready = 2, .bytes = wa + wb}));
+  EXPECT_EQ(move(b, job_state::cancelled), (queue_counts{.ready = 1, .cancelled = 1, .bytes = wa}));
+  EXPECT_EQ(move(a, job_state::done), (queue_counts{.done = 1, .cancelled = 1}));
   this->apply(dropping(a));
   EXPECT_EQ(this->counts(), (queue_counts{.cancelled = 1}));
   this->apply(dropping(b));
@@ -216,7 +218,7 @@ TYPED_TEST_P(store_suite, CountsAreKeptForEachQueue) {
 
 // ---- moving and dropping
 
-TYPED_TEST_P(store_suite, AMoveStoresWhatItSaysAndKeepsTheRest) {
+TYPED_TEST_P(store_suite, AMoveStoresItsFieldsAndKeepsTheRest) {
   job j = a_job(1);
   j.spec.run_at = start;
   j.spec.metadata = "{}";
@@ -262,7 +264,7 @@ TYPED_TEST_P(store_suite, AMoveStoresWhatItSaysAndKeepsTheRest) {
   EXPECT_EQ(this->get(1), j);
 }
 
-TYPED_TEST_P(store_suite, OneBatchMayAddMoveAndDropTheSameJob) {
+TYPED_TEST_P(store_suite, OneTransactionMayAddMoveAndDropTheSameJob) {
   job j = a_job(1);
   job dead = j;
   dead.state = job_state::dead;
@@ -297,7 +299,7 @@ TYPED_TEST_P(store_suite, ADroppedJobIsGone) {
 
 // ---- unique keys
 
-TYPED_TEST_P(store_suite, ASecondJobOfAKeyIsRefusedAndTheFirstNamed) {
+TYPED_TEST_P(store_suite, ASecondJobOfAKeyIsRejectedAndTheHolderNamed) {
   this->apply(adding(with_key(a_job(1), "k")));
   const auto conflicts = this->apply(adding(a_job(2)), adding(with_key(a_job(3), "k")),
                                      adding(with_key(a_job(4), "other")));
@@ -309,12 +311,12 @@ TYPED_TEST_P(store_suite, ASecondJobOfAKeyIsRefusedAndTheFirstNamed) {
   EXPECT_EQ(this->counts().ready, 3U);
 }
 
-TYPED_TEST_P(store_suite, AKeyIsOfItsQueueAlone) {
+TYPED_TEST_P(store_suite, AKeyBelongsToOneQueue) {
   EXPECT_TRUE(this->apply(adding(with_key(a_job(1), "k")), adding(with_key(a_job(2, "mail"), "k")))
                   .empty());
 }
 
-TYPED_TEST_P(store_suite, AKeyIsTakenWithinABatchInOrder) {
+TYPED_TEST_P(store_suite, AKeyIsTakenWithinATransactionInOrder) {
   const job first = with_key(a_job(1), "k");
   const auto conflicts = this->apply(adding(first), adding(with_key(a_job(2), "k")),
                                      dropping(first), adding(with_key(a_job(3), "k")));
@@ -324,7 +326,7 @@ TYPED_TEST_P(store_suite, AKeyIsTakenWithinABatchInOrder) {
   EXPECT_EQ(this->ready(), ids{3});
 }
 
-TYPED_TEST_P(store_suite, FreeingAKeyLetsTheNextJobHaveIt) {
+TYPED_TEST_P(store_suite, AFreedKeyCanBeTaken) {
   for (const unique_until until : {unique_until::started, unique_until::done}) {
     const auto n = static_cast<job_id>(until) * 10;
     const std::string key = "k" + std::to_string(n);
@@ -352,11 +354,11 @@ TYPED_TEST_P(store_suite, AMoveAndADropFreeTheKeyOfTheJob) {
   one.state = job_state::dead;
   this->apply(dropping(one));
   const auto held = this->apply(adding(with_key(a_job(7), "one")));
-  ASSERT_EQ(held.size(), 1U) << "a former holder frees nothing";
+  ASSERT_EQ(held.size(), 1U) << "a former holder does not free the key";
   EXPECT_EQ(held[0].holder, 4U);
 }
 
-TYPED_TEST_P(store_suite, AKeyForATimeOutlivesItsJobAndEndsByTheClock) {
+TYPED_TEST_P(store_suite, AnElapsingKeyOutlivesItsJobAndEndsAtItsTime) {
   const auto lasts = milliseconds(100);
   job first = with_key(a_job(1), "k", unique_until::elapsed, lasts);
   this->apply(adding(first));
@@ -379,7 +381,7 @@ TYPED_TEST_P(store_suite, AKeyForATimeOutlivesItsJobAndEndsByTheClock) {
   EXPECT_TRUE(again(6, milliseconds(200)).empty());
 }
 
-TYPED_TEST_P(store_suite, AKeyOfAJobIsFreeWhenItsTimeIsOver) {
+TYPED_TEST_P(store_suite, AKeyOfAJobIsFreeAfterItsTime) {
   for (const unique_until until : {unique_until::started, unique_until::done}) {
     const job_id first = until == unique_until::done ? 1 : 11;
     const std::string key = "k" + std::to_string(first);
@@ -389,7 +391,7 @@ TYPED_TEST_P(store_suite, AKeyOfAJobIsFreeWhenItsTimeIsOver) {
         1U);
     EXPECT_TRUE(
         this->apply_at(start + milliseconds(10), adding(with_key(a_job(first + 2), key))).empty());
-    // The first has it no longer: its end frees nothing.
+    // The first job is no longer the holder: its end does not free the key.
     this->apply_at(start + milliseconds(11), freeing_key(this->get(first)),
                    dropping(this->get(first)));
     const auto taken =
@@ -410,11 +412,11 @@ TYPED_TEST_P(store_suite, AKeyOfAJobIsFreeWhenTheJobHasEndedBeforeItsTime) {
   EXPECT_TRUE(this->apply(adding(key_for(3))).empty());
   this->apply(dropping(this->get(3)));
   EXPECT_TRUE(this->apply(adding(with_key(a_job(4), "k"))).empty());
-  // What is left of the times of the others does not end this one.
+  // The remaining times of the earlier keys do not end this one.
   EXPECT_EQ(this->apply_at(start + milliseconds(5000), adding(key_for(5))).size(), 1U);
 }
 
-TYPED_TEST_P(store_suite, AKeyThatHasElapsedCanBeTakenByAnyForm) {
+TYPED_TEST_P(store_suite, AnElapsedKeyCanBeTakenByEveryKindOfKey) {
   this->apply(adding(with_key(a_job(1), "k", unique_until::elapsed, milliseconds(10))));
   const job second = with_key(a_job(2), "k", unique_until::done);
   const unix_time later = start + milliseconds(10);
@@ -425,7 +427,7 @@ TYPED_TEST_P(store_suite, AKeyThatHasElapsedCanBeTakenByAnyForm) {
   EXPECT_TRUE(this->apply_at(later, adding(with_key(a_job(4), "k"))).empty());
 }
 
-TYPED_TEST_P(store_suite, KeysAreThereAfterReopening) {
+TYPED_TEST_P(store_suite, KeysSurviveReopening) {
   this->apply(adding(with_key(a_job(1), "k")));
   this->reopen();
   EXPECT_EQ(this->apply(adding(with_key(a_job(2), "k"))).size(), 1U);
@@ -433,7 +435,7 @@ TYPED_TEST_P(store_suite, KeysAreThereAfterReopening) {
 
 // ---- groups
 
-TYPED_TEST_P(store_suite, AGroupIsAddedWholeOrNotAtAll) {
+TYPED_TEST_P(store_suite, AGroupIsAddedCompletelyOrNotAtAll) {
   this->apply(adding(with_key(a_job(1), "k")));
   const auto conflicts =
       this->apply(adding(a_job(2), 1), adding(with_key(a_job(3), "k"), 1), adding(a_job(4), 1),
@@ -447,7 +449,7 @@ TYPED_TEST_P(store_suite, AGroupIsAddedWholeOrNotAtAll) {
   EXPECT_EQ(this->counts().ready, 4U);
 }
 
-TYPED_TEST_P(store_suite, AGroupThatWasRefusedTookNoKeys) {
+TYPED_TEST_P(store_suite, ARejectedGroupTakesNoKeys) {
   this->apply(adding(with_key(a_job(1), "k")));
   EXPECT_EQ(
       this->apply(adding(with_key(a_job(2), "free"), 9), adding(with_key(a_job(3), "k"), 9)).size(),
@@ -455,7 +457,7 @@ TYPED_TEST_P(store_suite, AGroupThatWasRefusedTookNoKeys) {
   EXPECT_TRUE(this->apply(adding(with_key(a_job(4), "free"))).empty());
 }
 
-TYPED_TEST_P(store_suite, TwoOfAGroupWithOneKeyRefuseTheGroup) {
+TYPED_TEST_P(store_suite, AGroupWithADuplicateKeyIsRejected) {
   const auto conflicts =
       this->apply(adding(with_key(a_job(1), "k"), 3), adding(with_key(a_job(2, "mail"), "k"), 3),
                   adding(with_key(a_job(3), "k"), 3));
@@ -467,23 +469,23 @@ TYPED_TEST_P(store_suite, TwoOfAGroupWithOneKeyRefuseTheGroup) {
   EXPECT_TRUE(this->apply(adding(with_key(a_job(4), "k"))).empty());
 }
 
-// ---- what outlives the process
+// ---- data that survives the process
 
 TYPED_TEST_P(store_suite, IdsUpToNeverGoesBack) {
-  batch b;
+  transaction b;
   b.now = start;
   b.ids_up_to = 5000;
-  must(this->it->apply(b));
-  this->apply(adding(a_job(1)));  // zero: nothing to say
+  must(this->db->apply(b));
+  this->apply(adding(a_job(1)));  // ids_up_to is zero: unchanged
   b.ids_up_to = 10;
-  must(this->it->apply(b));
+  must(this->db->apply(b));
   EXPECT_EQ(this->reopen().ids_up_to, 5000U);
   b.ids_up_to = (std::uint64_t{1} << 53) - 1;
-  must(this->it->apply(b));
+  must(this->db->apply(b));
   EXPECT_EQ(this->reopen().ids_up_to, (std::uint64_t{1} << 53) - 1);
 }
 
-TYPED_TEST_P(store_suite, QueueSettingsComeBack) {
+TYPED_TEST_P(store_suite, QueueSettingsAreStored) {
   queue_options o{
       .capacity_jobs = 1,
       .capacity_bytes = std::uint64_t{1} << 62,
@@ -522,7 +524,7 @@ TYPED_TEST_P(store_suite, QueueSettingsComeBack) {
   EXPECT_EQ(seen, (std::set<queue_number>{1, 2, 3, 10'000}));
 }
 
-TYPED_TEST_P(store_suite, SavedLeasesComeBackForJobsThatAreStillReady) {
+TYPED_TEST_P(store_suite, SavedLeasesAreLoadedForJobsThatAreStillReady) {
   const auto lease = [](std::uint64_t key) {
     return change::lease_record{.key = key,
                                 .worker = "worker \xff",
@@ -540,18 +542,18 @@ TYPED_TEST_P(store_suite, SavedLeasesComeBackForJobsThatAreStillReady) {
   this->apply(dropping(jobs[1]), moving(jobs[2], job_state::dead));
   auto all = this->reopen();
   ASSERT_EQ(all.leases.size(), 2U);
-  if (all.leases[0].it->id != 1) std::swap(all.leases[0], all.leases[1]);
-  EXPECT_EQ(*all.leases[0].it, jobs[0]);
+  if (all.leases[0].job->id != 1) std::swap(all.leases[0], all.leases[1]);
+  EXPECT_EQ(*all.leases[0].job, jobs[0]);
   EXPECT_EQ(all.leases[0].queue, 1U);
   EXPECT_EQ(all.leases[0].lease, lease(11));
-  EXPECT_EQ(*all.leases[1].it, jobs[3]);
+  EXPECT_EQ(*all.leases[1].job, jobs[3]);
   EXPECT_EQ(all.leases[1].queue, 2U);
   EXPECT_EQ(all.leases[1].lease.key, largest);
   this->apply(dropping_leases());
   EXPECT_TRUE(this->reopen().leases.empty());
 }
 
-TYPED_TEST_P(store_suite, ASavedLeaseOfACancelledJobComesBackWithoutTheJob) {
+TYPED_TEST_P(store_suite, ASavedLeaseOfACancelledJobIsLoadedWithoutTheJob) {
   job j = a_job(1);
   j.spec.key = "k";
   this->apply(adding(j));
@@ -567,29 +569,29 @@ TYPED_TEST_P(store_suite, ASavedLeaseOfACancelledJobComesBackWithoutTheJob) {
   ASSERT_EQ(all.leases.size(), 1U);
   EXPECT_EQ(all.leases[0].lease, lease);
   EXPECT_EQ(all.leases[0].queue, 1U);
-  EXPECT_EQ(all.leases[0].it->id, 1U);
-  EXPECT_EQ(all.leases[0].it->state, job_state::cancelled);
-  EXPECT_EQ(all.leases[0].it->spec.queue, "default");
-  EXPECT_EQ(all.leases[0].it->spec.key, "k");
+  EXPECT_EQ(all.leases[0].job->id, 1U);
+  EXPECT_EQ(all.leases[0].job->state, job_state::cancelled);
+  EXPECT_EQ(all.leases[0].job->spec.queue, "default");
+  EXPECT_EQ(all.leases[0].job->spec.key, "k");
 }
 
-TYPED_TEST_P(store_suite, AttemptsThatEndedAreKept) {
+TYPED_TEST_P(store_suite, EndedAttemptsAreStored) {
   job j = a_job(1);
   this->apply(adding(j));
   std::vector<attempt_record> expected;
   for (std::uint32_t n = 1; n <= limits::attempts_kept + 3; ++n) {
     const attempt_record one{n, start, start + milliseconds(n), n == 1 ? "" : "w \xff",
                              n % 2 == 0 ? attempt_outcome::expired : attempt_outcome::failed};
-    const job before = *must(this->it->get(1));
+    const job before = *must(this->db->get(1));
     this->apply(
         moving(before, job_state::retrying, {.due_at = start, .attempts = n, .attempt = one}));
-    this->apply(moving(*must(this->it->get(1)), job_state::ready, {.turn = 1}));
+    this->apply(moving(*must(this->db->get(1)), job_state::ready, {.turn = 1}));
     add_attempt(expected, one);
-    ASSERT_EQ(must(this->it->get(1))->history, expected);
+    ASSERT_EQ(must(this->db->get(1))->history, expected);
   }
   EXPECT_EQ(expected.size(), limits::attempts_kept);
   this->reopen();
-  EXPECT_EQ(must(this->it->get(1))->history, expected);
+  EXPECT_EQ(must(this->db->get(1))->history, expected);
 }
 
 TYPED_TEST_P(store_suite, ALeaseSavedAgainReplacesTheFirst) {
@@ -601,7 +603,7 @@ TYPED_TEST_P(store_suite, ALeaseSavedAgainReplacesTheFirst) {
   EXPECT_EQ(all.leases[0].lease.key, 2U);
 }
 
-TYPED_TEST_P(store_suite, CronEntriesComeBack) {
+TYPED_TEST_P(store_suite, CronEntriesAreStored) {
   cron_entry every;
   every.spec.name = "every/night";
   every.spec.schedule = "0 3 * * *";
@@ -631,7 +633,7 @@ TYPED_TEST_P(store_suite, CronEntriesComeBack) {
   EXPECT_EQ(this->reopen().crons, std::vector{every});
 }
 
-TYPED_TEST_P(store_suite, ACronEntryAndItsRunAreOneBatch) {
+TYPED_TEST_P(store_suite, ACronEntryAndItsRunAreOneTransaction) {
   cron_entry entry;
   entry.spec.name = "tick";
   entry.last_job = 1;
@@ -652,7 +654,7 @@ TYPED_TEST_P(store_suite, ProgressIsKeptUntilThereIsMore) {
   EXPECT_EQ(this->get(1).progress, (progress{20, ""}));
 }
 
-TYPED_TEST_P(store_suite, LogsOfAJobAreNumberedPagedAndGoWithIt) {
+TYPED_TEST_P(store_suite, LogsOfAJobAreNumberedPagedAndDeletedWithIt) {
   const auto line = [](std::uint32_t attempt, std::string text) {
     return log_line{99, attempt, start + milliseconds(attempt), std::move(text)};
   };
@@ -660,49 +662,49 @@ TYPED_TEST_P(store_suite, LogsOfAJobAreNumberedPagedAndGoWithIt) {
               adding_logs(2, {line(1, "of another")}), adding_logs(3, {line(1, "of nobody")}));
   this->reopen();
   this->apply(adding_logs(1, {line(2, "c")}), adding_logs(1, {}));
-  const auto page = must(this->it->logs(1, 0, 10));
+  const auto page = must(this->db->logs(1, 0, 10));
   EXPECT_EQ(page.lines, (std::vector<log_line>{{1, 1, start + milliseconds(1), "a"},
                                                {2, 1, start + milliseconds(1), "\xff"},
                                                {3, 2, start + milliseconds(2), "c"}}));
   EXPECT_FALSE(page.cursor);
-  const auto part = must(this->it->reader()->logs(1, 1, 1));
+  const auto part = must(this->db->reader()->logs(1, 1, 1));
   ASSERT_EQ(part.lines.size(), 1U);
   EXPECT_EQ(part.lines[0].number, 2U);
   EXPECT_EQ(part.cursor, 2U);
-  EXPECT_TRUE(must(this->it->logs(1, 3, 10)).lines.empty());
-  EXPECT_TRUE(must(this->it->logs(3, 0, 10)).lines.empty());
+  EXPECT_TRUE(must(this->db->logs(1, 3, 10)).lines.empty());
+  EXPECT_TRUE(must(this->db->logs(3, 0, 10)).lines.empty());
   this->apply(dropping(a_job(1)));
-  EXPECT_TRUE(must(this->it->logs(1, 0, 10)).lines.empty());
+  EXPECT_TRUE(must(this->db->logs(1, 0, 10)).lines.empty());
   this->apply(adding(a_job(1)));
-  EXPECT_TRUE(must(this->it->logs(1, 0, 10)).lines.empty()) << "they went with the job";
-  EXPECT_EQ(must(this->it->logs(2, 0, 10)).lines.size(), 1U);
+  EXPECT_TRUE(must(this->db->logs(1, 0, 10)).lines.empty()) << "they went with the job";
+  EXPECT_EQ(must(this->db->logs(2, 0, 10)).lines.size(), 1U);
 }
 
-TYPED_TEST_P(store_suite, TheFirstLinesOfALogStayWhenItIsFull) {
+TYPED_TEST_P(store_suite, AFullLogKeepsItsFirstLines) {
   this->apply(adding(a_job(1)));
   std::vector<log_line> lines(limits::log_lines_max - 1);
   for (std::size_t n = 0; n < lines.size(); ++n) lines[n].text = std::to_string(n + 1);
   this->apply(adding_logs(1, lines));
   this->apply(adding_logs(1, {lines[0], lines[1], lines[2]}));
-  const auto last = must(this->it->logs(1, limits::log_lines_max - 2, 10));
+  const auto last = must(this->db->logs(1, limits::log_lines_max - 2, 10));
   ASSERT_EQ(last.lines.size(), 2U) << "the rest was left out";
   EXPECT_EQ(last.lines[1].text, "1");
   EXPECT_EQ(last.lines[1].number, limits::log_lines_max);
 }
 
-TYPED_TEST_P(store_suite, AnEmptyBatchAndAFlushDoNoHarm) {
+TYPED_TEST_P(store_suite, AnEmptyTransactionAndAFlushChangeNothing) {
   this->apply();
-  must(this->it->flush());
+  must(this->db->flush());
   this->apply(adding(a_job(1)));
-  must(this->it->flush());
+  must(this->db->flush());
   EXPECT_TRUE(this->has(1));
-  EXPECT_FALSE(this->it->describe().empty());
+  EXPECT_FALSE(this->db->describe().empty());
 }
 
-// ---- looking from another thread
+// ---- readers
 
-TYPED_TEST_P(store_suite, AReaderSeesWhatWasAppliedBefore) {
-  auto reader = this->it->reader();
+TYPED_TEST_P(store_suite, AReaderSeesEarlierTransactions) {
+  auto reader = this->db->reader();
   EXPECT_FALSE(must(reader->get(1)));
   this->apply(adding(a_job(1)), adding(a_job(2, "mail")));
   EXPECT_EQ(must(reader->get(1)), a_job(1));
@@ -717,14 +719,14 @@ TYPED_TEST_P(store_suite, AReaderSeesWhatWasAppliedBefore) {
   EXPECT_EQ(must(reader->get(5)), late);
 }
 
-TYPED_TEST_P(store_suite, AReaderOnAnotherThreadSeesWholeBatches) {
-  auto reader = this->it->reader();
+TYPED_TEST_P(store_suite, AReaderOnAnotherThreadSeesWholeTransactions) {
+  auto reader = this->db->reader();
   std::atomic<bool> ended{false};
   std::size_t looks = 0;
   std::thread looking([&] {
     do {
       const auto page = must(reader->list({}, 0, 1000));
-      EXPECT_EQ(page.jobs.size() % 3, 0U) << "part of a batch was seen";
+      EXPECT_EQ(page.jobs.size() % 3, 0U) << "a part of a transaction was visible";
       ++looks;
     } while (!ended);
   });
@@ -739,21 +741,20 @@ TYPED_TEST_P(store_suite, AReaderOnAnotherThreadSeesWholeBatches) {
 }
 
 REGISTER_TYPED_TEST_SUITE_P(
-    store_suite, AKeyOfAJobIsFreeWhenItsTimeIsOver, AKeyOfAJobIsFreeWhenTheJobHasEndedBeforeItsTime,
-    ANewStoreIsEmpty, AJobComesBackAsItWasAdded, EachOptionAloneComesBack,
-    OddBytesComeBackAsTheyWere, TheLargestArgsAndResultFit, CountsFollowEveryChange,
-    CountsAreKeptForEachQueue, AMoveStoresWhatItSaysAndKeepsTheRest,
-    OneBatchMayAddMoveAndDropTheSameJob, OnlyTheNewestErrorsAreKept, ADroppedJobIsGone,
-    ASecondJobOfAKeyIsRefusedAndTheFirstNamed, AKeyIsOfItsQueueAlone,
-    AKeyIsTakenWithinABatchInOrder, FreeingAKeyLetsTheNextJobHaveIt,
-    AMoveAndADropFreeTheKeyOfTheJob, AKeyForATimeOutlivesItsJobAndEndsByTheClock,
-    AKeyThatHasElapsedCanBeTakenByAnyForm, KeysAreThereAfterReopening, AGroupIsAddedWholeOrNotAtAll,
-    AGroupThatWasRefusedTookNoKeys, TwoOfAGroupWithOneKeyRefuseTheGroup, IdsUpToNeverGoesBack,
-    QueueSettingsComeBack, SavedLeasesComeBackForJobsThatAreStillReady,
-    ALeaseSavedAgainReplacesTheFirst, ASavedLeaseOfACancelledJobComesBackWithoutTheJob,
-    AttemptsThatEndedAreKept, CronEntriesComeBack, ACronEntryAndItsRunAreOneBatch,
-    ProgressIsKeptUntilThereIsMore, LogsOfAJobAreNumberedPagedAndGoWithIt,
-    TheFirstLinesOfALogStayWhenItIsFull, AnEmptyBatchAndAFlushDoNoHarm,
-    AReaderSeesWhatWasAppliedBefore, AReaderOnAnotherThreadSeesWholeBatches);
+    store_suite, AKeyOfAJobIsFreeAfterItsTime, AKeyOfAJobIsFreeWhenTheJobHasEndedBeforeItsTime,
+    AStoreIsEmptyAtFirst, AJobIsReadAsItWasAdded, EachOptionAloneIsStored, ArbitraryBytesAreStored,
+    TheLargestArgsAndResultFit, CountsFollowEveryChange, CountsAreKeptForEachQueue,
+    AMoveStoresItsFieldsAndKeepsTheRest, OneTransactionMayAddMoveAndDropTheSameJob,
+    OnlyTheNewestErrorsAreKept, ADroppedJobIsGone, ASecondJobOfAKeyIsRejectedAndTheHolderNamed,
+    AKeyBelongsToOneQueue, AKeyIsTakenWithinATransactionInOrder, AFreedKeyCanBeTaken,
+    AMoveAndADropFreeTheKeyOfTheJob, AnElapsingKeyOutlivesItsJobAndEndsAtItsTime,
+    AnElapsedKeyCanBeTakenByEveryKindOfKey, KeysSurviveReopening, AGroupIsAddedCompletelyOrNotAtAll,
+    ARejectedGroupTakesNoKeys, AGroupWithADuplicateKeyIsRejected, IdsUpToNeverGoesBack,
+    QueueSettingsAreStored, SavedLeasesAreLoadedForJobsThatAreStillReady,
+    ALeaseSavedAgainReplacesTheFirst, ASavedLeaseOfACancelledJobIsLoadedWithoutTheJob,
+    EndedAttemptsAreStored, CronEntriesAreStored, ACronEntryAndItsRunAreOneTransaction,
+    ProgressIsKeptUntilThereIsMore, LogsOfAJobAreNumberedPagedAndDeletedWithIt,
+    AFullLogKeepsItsFirstLines, AnEmptyTransactionAndAFlushChangeNothing,
+    AReaderSeesEarlierTransactions, AReaderOnAnotherThreadSeesWholeTransactions);
 
 }  // namespace sluice::jobs::testing

@@ -1,8 +1,8 @@
 #pragma once
 
-// The words in which the tests of a store are written: jobs, changes of jobs, and what is there.
+// The vocabulary of the tests of a store: jobs, changes of jobs, and queries.
 //
-// A Kind says how a store comes to be, and gives the same contents each time it is opened:
+// A Kind opens a store, with the same contents each time:
 //
 //   struct memory_kind {
 //     std::unique_ptr<store> open() { return make_memory_store({.contents = contents}); }
@@ -24,7 +24,7 @@
 
 namespace sluice::jobs {
 
-// Found by GoogleTest, so that a comparison that fails says which job.
+// Used by GoogleTest to print the jobs of a failed comparison.
 inline void PrintTo(const job& j, std::ostream* out) {  // NOLINT(readability-identifier-naming)
   *out << "job " << j.id << " of " << j.spec.queue << ", " << to_string(j.state) << ", priority "
        << j.spec.priority << ", turn " << j.turn << ", due " << j.due_at.ms << ", ended "
@@ -42,7 +42,7 @@ using op = change::op;
 
 inline constexpr unix_time start{1'767'225'600'000};
 
-// A job as the engine would add it: ready, its turn its id.
+// A job as the engine would add it: ready, with its id as its turn.
 inline job a_job(job_id id, std::string queue = "default") {
   job j;
   j.id = id;
@@ -66,17 +66,17 @@ inline queue_number number_of(const std::string& queue) {
 
 inline change adding(job j, std::uint32_t group = 0) {
   change c;
-  c.what = op::add;
+  c.type = op::add;
   c.queue = number_of(j.spec.queue);
   c.group = group;
-  c.it = std::make_shared<const job>(std::move(j));
+  c.job = std::make_shared<const job>(std::move(j));
   return c;
 }
 
-// A change of `j` as it is now.
-inline change about(op what, const job& j) {
+// Returns a change of `j` from its current state.
+inline change change_of(op type, const job& j) {
   change c;
-  c.what = what;
+  c.type = type;
   c.queue = number_of(j.spec.queue);
   c.id = j.id;
   c.from = j.state;
@@ -84,31 +84,30 @@ inline change about(op what, const job& j) {
   return c;
 }
 
-// The members of `how` are what the store is to change.
-inline change moving(const job& j, job_state to, change::moved how = {}) {
-  change c = about(op::move, j);
-  c.to = to;
-  if (how.free_key || gates::concern(j.spec)) c.it = std::make_shared<const job>(j);
-  c.how = std::make_unique<change::moved>(std::move(how));
+inline change moving(const job& j, job_state new_state, change::moved fields = {}) {
+  change c = change_of(op::move, j);
+  c.new_state = new_state;
+  if (fields.free_key || gates::concern(j.spec)) c.job = std::make_shared<const job>(j);
+  c.fields = std::make_unique<change::moved>(std::move(fields));
   return c;
 }
 
 inline change dropping(const job& j, job_state as = job_state::ready) {
-  change c = about(op::drop, j);
-  c.to = as;
-  if (!j.spec.unique.key.empty() || gates::concern(j.spec)) c.it = std::make_shared<const job>(j);
+  change c = change_of(op::drop, j);
+  c.new_state = as;
+  if (!j.spec.unique.key.empty() || gates::concern(j.spec)) c.job = std::make_shared<const job>(j);
   return c;
 }
 
 inline change freeing_key(const job& j) {
-  change c = about(op::free_key, j);
-  c.it = std::make_shared<const job>(j);
+  change c = change_of(op::free_key, j);
+  c.job = std::make_shared<const job>(j);
   return c;
 }
 
 inline change setting(queue_number number, std::string name, queue_options options = {}) {
   change c;
-  c.what = op::set_queue;
+  c.type = op::set_queue;
   c.queue = number;
   c.settings = std::make_unique<change::queue_settings>();
   c.settings->name = std::move(name);
@@ -117,14 +116,14 @@ inline change setting(queue_number number, std::string name, queue_options optio
 }
 
 inline change saving_lease(const job& j, change::lease_record lease) {
-  change c = about(op::save_lease, j);
+  change c = change_of(op::save_lease, j);
   c.lease = std::make_unique<change::lease_record>(std::move(lease));
   return c;
 }
 
 inline change dropping_leases() {
   change c;
-  c.what = op::drop_leases;
+  c.type = op::drop_leases;
   return c;
 }
 
@@ -141,7 +140,7 @@ inline batch_info a_batch_of_jobs(job_id id) {
 
 inline change adding_batch(batch_info b, std::uint32_t group = 0) {
   change c;
-  c.what = op::add_batch;
+  c.type = op::add_batch;
   c.group = group;
   c.batch = std::make_unique<batch_info>(std::move(b));
   return c;
@@ -150,9 +149,9 @@ inline change adding_batch(job_id id, std::uint32_t group = 0) {
   return adding_batch(a_batch_of_jobs(id), group);
 }
 
-inline change of_batch(op what, job_id id) {
+inline change of_batch(op type, job_id id) {
   change c;
-  c.what = what;
+  c.type = type;
   c.id = id;
   return c;
 }
@@ -163,27 +162,27 @@ inline change dropping_batch(job_id id) {
   return of_batch(op::drop_batch, id);
 }
 
-inline change of_cron(op what, cron_entry entry) {
+inline change of_cron(op type, cron_entry entry) {
   change c;
-  c.what = what;
+  c.type = type;
   c.cron = std::make_unique<cron_entry>(std::move(entry));
   return c;
 }
 
 inline change adding_logs(job_id id, std::vector<log_line> lines) {
   change c;
-  c.what = op::add_logs;
+  c.type = op::add_logs;
   c.id = id;
   c.logs = std::make_unique<std::vector<log_line>>(std::move(lines));
   return c;
 }
 
 template <class... Changes>
-batch a_batch(unix_time now, Changes... changes) {
-  batch b;
-  b.now = now;
-  (b.changes.push_back(std::move(changes)), ...);
-  return b;
+transaction a_transaction(unix_time now, Changes... changes) {
+  transaction t;
+  t.now = now;
+  (t.changes.push_back(std::move(changes)), ...);
+  return t;
 }
 
 inline std::vector<job_id> ids_of(const std::vector<job_ptr>& jobs) {
@@ -212,16 +211,16 @@ template <class Kind>
 class store_words : public ::testing::Test {
  protected:
   store_words() {
-    it = kind.open();
-    must(it->load());
+    db = kind.open();
+    must(db->load());
     apply(setting(1, "default"), setting(2, "mail"));
   }
 
-  // Closes the store, opens it again, and gives what it has kept.
+  // Closes the store, opens it again, and returns its contents.
   store::contents reopen() {
-    it.reset();
-    it = kind.open();
-    return must(it->load());
+    db.reset();
+    db = kind.open();
+    return must(db->load());
   }
   queue_counts counts(queue_number queue = 1) {
     for (auto& q : reopen().queues) {
@@ -233,7 +232,7 @@ class store_words : public ::testing::Test {
 
   template <class... Changes>
   std::vector<conflict> apply_at(unix_time when, Changes... changes) {
-    return must(it->apply(a_batch(when, std::move(changes)...))).conflicts;
+    return must(db->apply(a_transaction(when, std::move(changes)...))).conflicts;
   }
   template <class... Changes>
   std::vector<conflict> apply(Changes... changes) {
@@ -241,21 +240,21 @@ class store_words : public ::testing::Test {
   }
 
   job get(job_id id) {
-    auto found = must(it->get(id));
+    auto found = must(db->get(id));
     EXPECT_TRUE(found.has_value()) << "no job " << id;
     return found ? *found : job{};
   }
-  bool has(job_id id) { return must(it->get(id)).has_value(); }
+  bool has(job_id id) { return must(db->get(id)).has_value(); }
   ids ready(queue_number queue = 1, position after = {}, page_limit limit = {}) {
-    return ids_of(must(it->ready_after(queue, after, limit)));
+    return ids_of(must(db->ready_after(queue, after, limit)));
   }
   ids victims(victim which, std::size_t limit, std::function<bool(job_id)> skip = {}) {
     if (!skip) skip = [](job_id) { return false; };
-    return ids_of(must(it->victims(1, which, limit, skip)));
+    return ids_of(must(db->victims(1, which, limit, skip)));
   }
 
   Kind kind;
-  std::unique_ptr<store> it;
+  std::unique_ptr<store> db;
   unix_time now = start;
 };
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// One job that this worker has leased, from the lease until the source knows what became of it.
+// A job leased by this worker, from the lease until the source has confirmed its end.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,47 +18,47 @@ namespace sluice::jobs::detail {
 
 inline constexpr time_point never = time_point::max();
 
-// What the source is to be told about a job.
-struct say_ack {
+// The end of a job as reported to the source.
+struct ack_report {
   std::optional<payload> result;
 };
-using last_word = std::variant<say_ack, failure, give_back>;
+using end_report = std::variant<ack_report, failure, give_back>;
 
-// Only `context` is touched by a handler; all else is the coordinator's.
+// Handlers access only `context`; all other members belong to the coordinator.
 struct assignment {
-  assignment(ticket t, leased_job leased) : which(t), context(std::move(leased)) {}
+  assignment(assignment_id number, leased_job leased) : id(number), context(std::move(leased)) {}
 
-  const ticket which;
+  const assignment_id id;
   job_context context;
 
-  // waiting    leased, not begun
-  // running    its handler has begun
-  // ended      its handler has ended, or never began
+  // waiting    leased, handler not started
+  // running    handler started
+  // ended      handler returned or was never started
   enum class phase : std::uint8_t { waiting, running, ended };
   phase at = phase::waiting;
-  bool settled = false;           // there is nothing (more) to tell the source
-  std::optional<last_word> word;  // being told
+  bool settled = false;              // nothing (more) to report to the source
+  std::optional<end_report> report;  // being reported
   milliseconds lease_for{0};
   milliseconds took{0};
   time_point began{};
-  future<void> coroutine;  // of a handler that is one: to cancel it
+  future<void> coroutine;  // of a coroutine handler, used to cancel it
 
-  // When something is to be done about it; `never` where nothing is.
-  time_point beat_at = never;     // extend the lease; never while that is under way
-  time_point beat_sent{};         // when that was last asked for
-  time_point lease_ends = never;  // as far as is known here
+  // Due times; `never` if not scheduled.
+  time_point beat_at = never;     // extend the lease; `never` while an extension is in progress
+  time_point beat_sent{};         // when the last extension was requested
+  time_point lease_ends = never;  // lower bound known to this worker
   time_point limit_at = never;    // the job's time limit
-  time_point give_up_at = never;  // answer for a handler that does not stop
-  time_point retry_at = never;    // tell the source once more
+  time_point give_up_at = never;  // report for a handler that does not stop
+  time_point retry_at = never;    // report the end again
   std::optional<retry_delays> delays;
 
-  // What its handler says while it runs.
-  std::size_t notes_out = 0;  // calls of the source that are under way
-  bool word_waits = false;    // for those: nothing can be said of an attempt that has ended
+  // Progress and log lines of the running handler.
+  std::size_t notes_out = 0;            // calls in progress
+  bool report_waits_for_notes = false;  // an ended attempt rejects notes
   time_point notes_sent = time_point::min();
-  time_point notes_at = never;  // send what was noted
+  time_point notes_at = never;  // send the collected notes
 
-  time_point due = never;  // the earliest of them, as the coordinator has it in its list
+  time_point due = never;  // the earliest of these times, the key in the coordinator's due_
 
   bool runs() const noexcept { return at == phase::running; }
 };

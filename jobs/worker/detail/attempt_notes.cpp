@@ -5,7 +5,7 @@
 namespace sluice::jobs::detail {
 namespace {
 
-// Not in the middle of a character.
+// Cuts at a character boundary.
 std::string_view cut(std::string_view text, std::size_t most) {
   if (text.size() <= most) return text;
   while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xC0U) == 0x80U) --most;
@@ -16,7 +16,7 @@ std::string_view cut(std::string_view text, std::size_t most) {
 
 void kept_notes::add(std::string_view line) {
   line = cut(line, limits::log_line_bytes_max);
-  // One place is for the line that says how many were left out.
+  // One line is reserved for the count of dropped lines.
   if (notes.lines.size() + 1 >= limits::log_lines_at_once || bytes + line.size() > bytes_max) {
     ++left_out;
     return;
@@ -35,11 +35,11 @@ void attempt_notes::change(Change apply) {
   if (is_first && wake_) wake_();
 }
 
-void attempt_notes::note(jobs::progress how_far) {
-  // What is not a number is no progress.
-  how_far.percent = how_far.percent >= 0 ? std::min(how_far.percent, 100.0) : 0;
-  how_far.text = cut(how_far.text, limits::progress_bytes_max);
-  change([&](state& s) { s.notes.how_far = std::move(how_far); });
+void attempt_notes::note(jobs::progress latest) {
+  // NaN becomes 0.
+  latest.percent = latest.percent >= 0 ? std::min(latest.percent, 100.0) : 0;
+  latest.text = cut(latest.text, limits::progress_bytes_max);
+  change([&](state& s) { s.notes.progress = std::move(latest); });
 }
 
 void attempt_notes::note_lines(std::string_view text) {
@@ -62,7 +62,7 @@ attempt_notes::taken attempt_notes::take() {
     if (const std::uint64_t left_out = std::exchange(s.left_out, 0); left_out > 0) {
       all.lines.push_back("(" + std::to_string(left_out) +
                           (left_out == 1 ? " line was" : " lines were") +
-                          " left out: they came faster than they could be sent)");
+                          " dropped: written faster than they could be sent)");
     }
     return all;
   });

@@ -1,8 +1,7 @@
 #pragma once
 
-// What a handler says of its attempt while it runs, until the worker takes it: how far it is (the
-// last that was said counts) and lines of its log. Nobody waits: what there is no room for is
-// counted and left out.
+// Buffer of a running attempt's progress (only the latest is kept) and log lines, until the worker
+// takes them. Never blocks: lines beyond the capacity are counted and dropped.
 
 #include <cstddef>
 #include <cstdint>
@@ -19,18 +18,18 @@
 namespace sluice::jobs::detail {
 
 struct taken_notes {
-  std::optional<jobs::progress> how_far{};
+  std::optional<jobs::progress> progress{};
   std::vector<std::string> lines{};
 };
 
 struct kept_notes {
-  static constexpr std::size_t bytes_max = std::size_t{1} << 20;  // of lines that were not taken
+  static constexpr std::size_t bytes_max = std::size_t{1} << 20;  // of lines not taken yet
 
   taken_notes notes{};
   std::size_t bytes = 0;
   std::uint64_t left_out = 0;
 
-  bool is_empty() const { return !notes.how_far && notes.lines.empty() && left_out == 0; }
+  bool is_empty() const { return !notes.progress && notes.lines.empty() && left_out == 0; }
   void add(std::string_view line);
 };
 
@@ -40,11 +39,11 @@ class attempt_notes {
 
   using taken = taken_notes;
 
-  // Before anything is noted: called, on whatever thread, when there is something to take after
-  // there was nothing.
-  void tell(std::function<void()> wake) { wake_ = std::move(wake); }
+  // Must be called before the first note. `wake` is called, on any thread, when the buffer becomes
+  // non-empty.
+  void on_available(std::function<void()> wake) { wake_ = std::move(wake); }
 
-  void note(jobs::progress how_far);
+  void note(jobs::progress latest);
   void note_lines(std::string_view text);  // one line or several
 
   taken take();
@@ -55,7 +54,7 @@ class attempt_notes {
   template <class Change>
   void change(Change apply);
 
-  std::function<void()> wake_{};  // constant once something was noted
+  std::function<void()> wake_{};  // constant after the first note
   guarded<state> state_;
 };
 

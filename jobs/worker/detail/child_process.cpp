@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <utility>
 
-// The header of glibc 2.36 does not say it itself.
+// Missing in the headers of glibc 2.36.
 extern "C" {
 #include <sys/pidfd.h>
 }
@@ -21,12 +21,12 @@ extern "C" {
 namespace sluice::jobs::detail {
 namespace {
 
-error system_error(std::string what, int number) {
-  return {error_code::io_error, std::move(what) + ": " + std::string(strerrordesc_np(number))};
+error system_error(std::string action, int number) {
+  return {error_code::io_error, std::move(action) + ": " + std::string(strerrordesc_np(number))};
 }
 
-// Above the three that the child is given: a program whose own standard descriptors are closed
-// would get these numbers, and posix_spawn would leave close-on-exec on them.
+// Moves a descriptor above the standard three: if this program's own are closed, new descriptors
+// get these numbers, and posix_spawn would leave close-on-exec set on them.
 unique_fd above_standard(unique_fd fd) {
   if (fd.get() > STDERR_FILENO || !fd) return fd;
   return unique_fd(fcntl(fd.get(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
@@ -42,15 +42,15 @@ result<pipe_ends> make_pipe() {
   if (pipe2(fds.data(), O_CLOEXEC) != 0) return system_error("cannot make a pipe", errno);
   pipe_ends ends{above_standard(unique_fd(fds[0])), above_standard(unique_fd(fds[1]))};
   if (!ends.read || !ends.write) return system_error("cannot make a pipe", errno);
-  // Only this side: the child expects a pipe that blocks.
+  // Non-blocking on this side only: the child expects a blocking pipe.
   if (fcntl(ends.read.get(), F_SETFL, O_NONBLOCK) != 0) {
     return system_error("cannot set up a pipe", errno);
   }
   return ends;
 }
 
-// A file in memory rather than a pipe: nobody has to feed it, and a child that does not read it
-// cannot break it.
+// Writes the text to a file in memory. Unlike a pipe it needs no writer thread, and a child that
+// does not read it causes no SIGPIPE.
 result<unique_fd> make_input(std::string_view text) {
   unique_fd file = above_standard(unique_fd(memfd_create("sluice-job-args", MFD_CLOEXEC)));
   if (!file) return system_error("cannot make a file for standard input", errno);
@@ -72,20 +72,20 @@ std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
   return pointers;
 }
 
-// What posix_spawn is told; freed at the end.
+// Attributes and file actions for posix_spawn; freed by the destructor.
 class spawn_plan {
  public:
   spawn_plan() {
     posix_spawn_file_actions_init(&actions);
     posix_spawnattr_init(&attributes);
-    // Whatever this program does with signals is its own affair.
+    // Resets the signal handling of the child to the default.
     sigset_t all;
     sigfillset(&all);
     posix_spawnattr_setsigdefault(&attributes, &all);
     sigset_t none;
     sigemptyset(&none);
     posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setpgroup(&attributes, 0);  // one of its own
+    posix_spawnattr_setpgroup(&attributes, 0);  // a new group
     posix_spawnattr_setflags(
         &attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
   }
@@ -103,11 +103,11 @@ class spawn_plan {
 }  // namespace
 
 std::string describe(const child_end& end) {
-  if (end.how == child_end::kind::unknown) {
-    return "its end is not known: " + std::string(strerrordesc_np(end.code)) +
-           "; this program ignores SIGCHLD, or waits for children that are not its own";
+  if (end.ended_by == child_end::kind::unknown) {
+    return "exit status unknown: " + std::string(strerrordesc_np(end.code)) +
+           "; this program ignores SIGCHLD, or waits for children that it did not start";
   }
-  if (end.how == child_end::kind::exit) return "exit code " + std::to_string(end.code);
+  if (end.ended_by == child_end::kind::exit) return "exit code " + std::to_string(end.code);
   const char* const name = sigabbrev_np(end.code);
   std::string text = "signal ";
   text += name != nullptr ? "SIG" + std::string(name) : std::to_string(end.code);
@@ -116,8 +116,8 @@ std::string describe(const child_end& end) {
 }
 
 void pipe_reader::add(std::string_view read) {
-  if (hear_) hear_(read);
-  if (which_ == keep::first) {
+  if (on_read_) on_read_(read);
+  if (kept_part_ == keep::first) {
     const std::size_t taken = std::min(read.size(), most_ - kept_.size());
     kept_ += read.substr(0, taken);
     cut_ = cut_ || taken < read.size();
@@ -153,9 +153,9 @@ void pipe_reader::read_rest() {
   fd_.reset();
 }
 
-result<child_process> child_process::start(const child_start& how, pipe_reader& out,
+result<child_process> child_process::start(const child_start& settings, pipe_reader& out,
                                            pipe_reader& err) {
-  auto input = make_input(how.input);
+  auto input = make_input(settings.input);
   if (!input) return input.error();
   auto out_pipe = make_pipe();
   if (!out_pipe) return out_pipe.error();
@@ -166,20 +166,20 @@ result<child_process> child_process::start(const child_start& how, pipe_reader& 
   posix_spawn_file_actions_adddup2(&plan.actions, input->get(), STDIN_FILENO);
   posix_spawn_file_actions_adddup2(&plan.actions, out_pipe->write.get(), STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&plan.actions, err_pipe->write.get(), STDERR_FILENO);
-  // Whatever else is open here, by whomever, is not the command's.
+  // The command inherits no other descriptor of this process.
   posix_spawn_file_actions_addclosefrom_np(&plan.actions, STDERR_FILENO + 1);
-  if (!how.directory.empty()) {
-    posix_spawn_file_actions_addchdir_np(&plan.actions, how.directory.c_str());
+  if (!settings.directory.empty()) {
+    posix_spawn_file_actions_addchdir_np(&plan.actions, settings.directory.c_str());
   }
-  const auto argv = pointers_to(how.argv);
-  const auto environment = pointers_to(how.environment);
+  const auto argv = pointers_to(settings.argv);
+  const auto environment = pointers_to(settings.environment);
   pid_t pid = 0;
-  const int failed = posix_spawn(&pid, how.file.c_str(), &plan.actions, &plan.attributes,
+  const int failed = posix_spawn(&pid, settings.file.c_str(), &plan.actions, &plan.attributes,
                                  argv.data(), environment.data());
-  if (failed != 0) return system_error("cannot start " + how.file, failed);
+  if (failed != 0) return system_error("cannot start " + settings.file, failed);
 
   child_process child(pid, unique_fd(pidfd_open(pid, 0)));
-  if (!child.pidfd_) return system_error("cannot watch " + how.file, errno);  // child is killed
+  if (!child.pidfd_) return system_error("cannot watch " + settings.file, errno);  // kills it
   out.read_from(std::move(out_pipe->read));
   err.read_from(std::move(err_pipe->read));
   return child;
@@ -194,11 +194,11 @@ child_process::~child_process() {
   (void)reap();
 }
 
-int child_process::wait_for_end(siginfo_t& about, int options) const noexcept {
-  // By its number only where it cannot be watched: then it has only just been started.
+int child_process::wait_for_end(siginfo_t& info, int options) const noexcept {
+  // By pid only if there is no pidfd, which happens only directly after the start.
   const idtype_t by = pidfd_ ? P_PIDFD : P_PID;
   const auto which = static_cast<id_t>(pidfd_ ? pidfd_.get() : pid_);
-  while (waitid(by, which, &about, WEXITED | options) != 0) {
+  while (waitid(by, which, &info, WEXITED | options) != 0) {
     if (errno != EINTR) return errno;
   }
   return 0;
@@ -206,20 +206,22 @@ int child_process::wait_for_end(siginfo_t& about, int options) const noexcept {
 
 void child_process::signal_group(int signal) const noexcept {
   if (pid_ == 0) return;
-  siginfo_t about{};
-  const bool is_unreaped = wait_for_end(about, WNOHANG | WNOWAIT) == 0;
+  siginfo_t info{};
+  const bool is_unreaped = wait_for_end(info, WNOHANG | WNOWAIT) == 0;
   if (is_unreaped) kill(-pid_, signal);
 }
 
 child_end child_process::reap() {
-  siginfo_t about{};
-  const int failed = wait_for_end(about, 0);
+  siginfo_t info{};
+  const int failed = wait_for_end(info, 0);
   pid_ = 0;
-  if (failed != 0) return {.how = child_end::kind::unknown, .code = failed};
-  if (about.si_code == CLD_EXITED) return {.how = child_end::kind::exit, .code = about.si_status};
-  return {.how = child_end::kind::signal,
-          .code = about.si_status,
-          .dumped_core = about.si_code == CLD_DUMPED};
+  if (failed != 0) return {.ended_by = child_end::kind::unknown, .code = failed};
+  if (info.si_code == CLD_EXITED) {
+    return {.ended_by = child_end::kind::exit, .code = info.si_status};
+  }
+  return {.ended_by = child_end::kind::signal,
+          .code = info.si_status,
+          .dumped_core = info.si_code == CLD_DUMPED};
 }
 
 }  // namespace sluice::jobs::detail

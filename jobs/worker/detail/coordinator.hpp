@@ -1,8 +1,8 @@
 #pragma once
 
-// The one thread of a worker that decides: when to lease, what to start, when to extend, whom to
-// ask to stop, what to tell the source. Everybody else sends it messages, so nothing here is
-// locked.
+// The single thread of a worker that makes its decisions: when to lease, which jobs to start, which
+// leases to extend, which handlers to stop, what to report to the source. All other threads send it
+// messages, so its state needs no lock.
 
 #include <cstddef>
 #include <cstdint>
@@ -31,7 +31,7 @@ struct registry {
   job_handler* find(std::string_view kind);
 };
 
-// Counted by the coordinator, read by anybody. relaxed throughout: they order nothing.
+// Written by the coordinator, read by any thread. relaxed throughout: they order nothing.
 struct counters {
   atomic<std::uint64_t> succeeded{0}, failed{0}, given_back{0}, lost{0}, abandoned{0};
   atomic<std::uint64_t> running{0}, waiting{0}, unsettled{0};
@@ -40,30 +40,30 @@ struct counters {
 
 class coordinator {
  public:
-  // All of them outlive `run`.
+  // All arguments must outlive `run`.
   coordinator(work_source& from, const worker_options& o, registry& handlers, thread_pool& pool,
               counters& counts, std::shared_ptr<inbox> messages);
 
-  // Until it was closed and all is told.
+  // Returns after `close`, when every end is reported or the time for reporting has passed.
   void run();
-  // After that: until those handlers have ended, too, that were answered for.
+  // Called after `run`. Blocks until all handlers have returned, including the abandoned ones.
   void await_handlers();
 
  private:
   using assignment_ptr = std::shared_ptr<assignment>;
-  using event_kind = worker_event::what;
+  using event_kind = worker_event::event_kind;
 
-  void take(leases_came m);
+  void take(lease_reply m);
   void take(handler_ended m);
-  void take(lease_extended m);
-  void take(told m);
-  void take(acks_told m);
-  void take(noted m);
-  void take(notes_told m);
+  void take(extend_reply m);
+  void take(end_reply m);
+  void take(ack_replies m);
+  void take(notes_added m);
+  void take(notes_reply m);
   void take(command c);
 
   // Leasing.
-  std::size_t room() const;
+  std::size_t free_slots() const;
   bool wants_lease() const;
   void lease_if_needed();
   void adopt(leased_job leased);
@@ -77,33 +77,33 @@ class coordinator {
   void ask_to_stop(assignment& a, stop_reason why);
   void drop_waiting(assignment& a);
 
-  // Keeping leases, and other things that come with time.
-  void lease_lasts(assignment& a, unix_time until, time_point from);
-  void look_at(const assignment_ptr& a);  // something about it is due
+  // Lease extension and other due times.
+  void set_lease_end(assignment& a, unix_time until, time_point from);
+  void handle_due(const assignment_ptr& a);
   void extend(assignment& a);
   void give_up(const assignment_ptr& a);
   void lose(assignment& a, std::string why);
   void reschedule(assignment& a);
   deadline next_wake() const;
 
-  // What handlers say while they run.
+  // Progress and log lines of running handlers.
   void send_notes(assignment& a);
 
-  // Telling the source.
-  last_word word_for(const assignment& a, job_outcome outcome) const;
-  failure stopped_failure(const assignment& a, const failure* said) const;
-  void tell(assignment& a, last_word word);
+  // Reporting to the source.
+  end_report report_for(const assignment& a, job_outcome outcome) const;
+  failure stopped_failure(const assignment& a, const failure* from_handler) const;
+  void report_end(assignment& a, end_report report);
   void send(assignment& a);
   void send_acks();
-  void heard(assignment& a, const void_result& how);
+  void take_reply(assignment& a, const void_result& reply);
   void settle(assignment& a);
-  void forget_if_over(assignment& a);
-  void tell_event(event_kind kind, const assignment* about, std::string text = {}) const;
+  void erase_if_finished(assignment& a);
+  void emit(event_kind kind, const assignment* a, std::string text = {}) const;
 
-  bool over() const;
-  void end_unsettled();
+  bool is_finished() const;
+  void lose_unsettled();
   time_point now() const noexcept { return time_.timers().now(); }
-  assignment_ptr find(ticket which) const;
+  assignment_ptr find(assignment_id id) const;
 
   // Constant after construction.
   work_source& source_;
@@ -114,24 +114,24 @@ class coordinator {
   time_source& time_;
   const std::shared_ptr<inbox> inbox_;
 
-  std::unordered_map<ticket, assignment_ptr> all_;
-  std::set<std::pair<time_point, ticket>> due_;  // one for each that has something due
-  std::deque<ticket> waiting_;                   // to be started, in order
-  std::vector<ticket> acks_;                     // to be told with the next call
+  std::unordered_map<assignment_id, assignment_ptr> all_;
+  std::set<std::pair<time_point, assignment_id>> due_;  // one per assignment with a due time
+  std::deque<assignment_id> waiting_;                   // to be started, in order
+  std::vector<assignment_id> acks_;                     // for the next ack call
   bool acking_ = false;
   std::size_t running_ = 0;
   std::size_t settling_ = 0;
-  ticket last_ticket_ = 0;
+  assignment_id last_id_ = 0;
 
   bool closed_ = false;
   bool leasing_ = false;
   std::stop_source stop_leasing_;
-  time_point lease_at_{};  // not before: the source was unavailable
+  time_point lease_at_{};  // no lease call before: backoff while the source is unavailable
   bool unavailable_ = false;
   sluice::retry_policy backoff_;
   std::optional<retry_delays> delays_;
-  time_point final_at_ = never;  // then it ends, told or not
-  bool gave_up_ = false;         // it has
+  time_point final_at_ = never;   // end of reporting
+  bool reporting_ended_ = false;  // final_at_ has passed
 };
 
 }  // namespace sluice::jobs::detail

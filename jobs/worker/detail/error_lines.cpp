@@ -16,16 +16,16 @@ std::optional<progress> progress_of(std::string_view line) {
   if (line.ends_with('\r')) line.remove_suffix(1);
   if (!line.starts_with(prefix)) return std::nullopt;
   line.remove_prefix(prefix.size());
-  progress said;
+  progress parsed;
   const char* const end = line.data() + line.size();
-  const auto [after, failed] = std::from_chars(line.data(), end, said.percent);
-  if (failed != std::errc{} || !(said.percent >= 0 && said.percent <= 100)) return std::nullopt;
+  const auto [after, failed] = std::from_chars(line.data(), end, parsed.percent);
+  if (failed != std::errc{} || !(parsed.percent >= 0 && parsed.percent <= 100)) return std::nullopt;
   line.remove_prefix(static_cast<std::size_t>(after - line.data()));
   if (line.starts_with('%')) line.remove_prefix(1);
-  if (line.empty()) return said;
+  if (line.empty()) return parsed;
   if (line.front() != ' ') return std::nullopt;
-  said.text = line.substr(1);
-  return said;
+  parsed.text = line.substr(1);
+  return parsed;
 }
 
 std::string without_progress(std::string_view text) {
@@ -42,11 +42,11 @@ std::string without_progress(std::string_view text) {
 void error_lines::add(std::string_view read) {
   while (!read.empty()) {
     const std::size_t end = std::min(read.size(), read.find('\n'));
-    const std::size_t room = limits::log_line_bytes_max - rest_.size();
+    const std::size_t free_bytes = limits::log_line_bytes_max - rest_.size();
     if (end < read.size() && rest_.empty()) {
-      say(read.substr(0, end));
+      add_line(read.substr(0, end));
     } else {
-      rest_ += read.substr(0, std::min(end, room));
+      rest_ += read.substr(0, std::min(end, free_bytes));
       if (end < read.size()) this->end();
     }
     read.remove_prefix(std::min(read.size(), end + 1));
@@ -54,15 +54,15 @@ void error_lines::add(std::string_view read) {
 }
 
 void error_lines::end() {
-  if (!rest_.empty()) say(rest_);
+  if (!rest_.empty()) add_line(rest_);
   rest_.clear();
 }
 
-void error_lines::say(std::string_view line) {
-  if (auto how_far = progress_of(line)) {
-    to_.progress(how_far->percent, std::move(how_far->text));
-  } else if (where_ == lines_to::log) {
-    to_.log(line);
+void error_lines::add_line(std::string_view line) {
+  if (auto update = progress_of(line)) {
+    context_.progress(update->percent, std::move(update->text));
+  } else if (target_ == lines_to::log) {
+    context_.log(line);
   }
 }
 

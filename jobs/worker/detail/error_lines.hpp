@@ -1,7 +1,6 @@
 #pragma once
 
-// What a command writes to standard error, as lines of its log; and its progress, which it says
-// there too.
+// Splits a command's standard error into log lines and progress reports.
 
 #include <cstdint>
 #include <optional>
@@ -16,28 +15,28 @@ class job_context;
 
 namespace sluice::jobs::detail {
 
-// "sluice:progress 40 resizing"; none when it is another line. A number that is none is no
-// progress, either: the line is an ordinary one.
+// Parses "sluice:progress 40 resizing". Returns nullopt for any other line, also if the number is
+// invalid.
 std::optional<progress> progress_of(std::string_view line);
 
-// A text without the lines that say progress.
+// Returns the text without its progress lines.
 std::string without_progress(std::string_view text);
 
 enum class lines_to : std::uint8_t { log, nowhere };
 
 class error_lines {
  public:
-  error_lines(job_context& to, lines_to where) : to_(to), where_(where) {}
+  error_lines(job_context& context, lines_to target) : context_(context), target_(target) {}
 
   void add(std::string_view read);
-  void end();  // the last line may have no end
+  void end();  // flushes a last line without a line end
 
  private:
-  void say(std::string_view line);
+  void add_line(std::string_view line);
 
-  job_context& to_;
-  const lines_to where_;
-  std::string rest_;  // of a line that has not ended; what is beyond its limit is left out
+  job_context& context_;
+  const lines_to target_;
+  std::string rest_;  // of an incomplete line, cut at limits::log_line_bytes_max
 };
 
 }  // namespace sluice::jobs::detail

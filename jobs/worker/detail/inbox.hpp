@@ -1,12 +1,10 @@
 #pragma once
 
-// How everything that happens reaches the one thread that decides: what the source answered, what
-// handlers ended with, what the user asks for.
+// Messages to the coordinator thread: replies of the source, outcomes of handlers, user commands.
 //
-// It is shared with everyone who may still have something to say, so that an answer that comes when
-// the worker is gone goes nowhere. Bounded by what is under way: every message is the answer to
-// something that the coordinator began, but for a handful of commands, and one word of each handler
-// that has something to say.
+// Shared with every pending callback, so that a reply that arrives after the worker's destruction
+// is dropped safely. Bounded: every message is the reply to a call of the coordinator, except a few
+// commands and at most one notes_added per handler.
 
 #include <cstdint>
 #include <utility>
@@ -19,47 +17,49 @@
 
 namespace sluice::jobs::detail {
 
-using ticket = std::uint64_t;  // one lease of one job, in this worker
+using assignment_id = std::uint64_t;  // one lease of one job in this worker
 
-struct leases_came {
+struct lease_reply {
   result<std::vector<leased_job>> jobs;
 };
 struct handler_ended {
-  ticket which = 0;
+  assignment_id id = 0;
   job_outcome outcome;
 };
-struct lease_extended {
-  ticket which = 0;
-  result<extension> how;
+struct extend_reply {
+  assignment_id id = 0;
+  result<extension> reply;
 };
-struct told {
-  ticket which = 0;
-  void_result how;
+// The reply to an ack, a failure or a release.
+struct end_reply {
+  assignment_id id = 0;
+  void_result reply;
 };
-struct acks_told {
-  std::vector<ticket> which;
-  std::vector<void_result> how;
+struct ack_replies {
+  std::vector<assignment_id> ids;
+  std::vector<void_result> replies;
 };
-// A handler has said something of its attempt; and: the source knows.
-struct noted {
-  ticket which = 0;
+// A handler has added progress or log lines.
+struct notes_added {
+  assignment_id id = 0;
 };
-struct notes_told {
-  ticket which = 0;
+// The source has replied to a report or log call.
+struct notes_reply {
+  assignment_id id = 0;
 };
 enum class command : std::uint8_t { close, stop_now };
 
-using message = std::variant<leases_came, handler_ended, lease_extended, told, acks_told, noted,
-                             notes_told, command>;
+using message = std::variant<lease_reply, handler_ended, extend_reply, end_reply, ack_replies,
+                             notes_added, notes_reply, command>;
 
 class inbox {
  public:
   void put(message m) { messages_.lock()->push_back(std::move(m)); }
 
-  // Waits until there is something or the deadline has come, and takes all there is.
+  // Waits for a message or the deadline, and takes all messages.
   std::vector<message> take(deadline until) {
     std::vector<message> taken;
-    auto held = messages_.lock_when_within(until, [](const auto& m) { return !m.empty(); });
+    auto held = messages_.lock_when([](const auto& m) { return !m.empty(); }, until);
     if (held) taken.swap(*held);
     return taken;
   }

@@ -1,6 +1,6 @@
 #pragma once
 
-// A source of jobs that does what a test says, and remembers what it was told.
+// A job source for tests: serves the jobs that the test offers and records the worker's calls.
 //
 //     fake_source source(time);
 //     const job_id id = source.offer({.kind = "mail"});
@@ -22,12 +22,12 @@
 
 namespace sluice::jobs::testing {
 
-// What it was told about a job.
-struct word {
-  std::string what;  // "acked", "failed", "released"
+// The end of a job as the worker reported it.
+struct end_call {
+  std::string outcome;  // "acked", "failed", "released"
   std::optional<payload> value{};
   failure why{};
-  give_back how{};
+  give_back options{};
 };
 
 struct waiting_lease {
@@ -38,14 +38,14 @@ struct waiting_lease {
   std::optional<std::stop_callback<unique_function<void()>>> on_stop;
 };
 
-// Not inside the class: clang does not take a nested one for default-constructible there.
+// At namespace scope: clang does not default-construct it as a nested class there.
 struct fake_state {
   job_id last_id = 0;
   std::deque<job_ptr> ready;
   std::optional<std::shared_ptr<waiting_lease>> waiting;
   std::map<job_id, bool> leased;
   std::map<job_id, bool> cancelled;
-  std::map<job_id, std::vector<word>> words;
+  std::map<job_id, std::vector<end_call>> ends;
   std::optional<error> broken;
   std::optional<error> refusal;
   bool holds_acks = false;
@@ -68,7 +68,7 @@ class fake_source final : public work_source {
 
   explicit fake_source(time_source& time) : time_(time) {}
 
-  // ---- what a test says
+  // ---- control by the test
 
   job_id offer(job_spec spec) {
     auto made = std::make_shared<job>();
@@ -80,16 +80,16 @@ class fake_source final : public work_source {
     serve(*held);
     return id;
   }
-  // From now on every call ends with this; none: they work again.
+  // Every call fails with this error until break_down({}).
   void break_down(std::optional<error> why) {
     auto held = state_.lock();
     held->broken = std::move(why);
     if (held->broken) answer_waiting(*held, *held->broken);
   }
-  // The next extension of this job says that it was cancelled; or that its lease is lost.
+  // The next extension of this job reports its cancellation, or fails with lease_lost.
   void cancel(job_id id) { state_.lock()->cancelled[id] = true; }
   void lose(job_id id) { state_.lock()->leased.erase(id); }
-  // Acks are not answered until `answer_acks`.
+  // Acks get no reply until `answer_acks`.
   void hold_acks() { state_.lock()->holds_acks = true; }
   void answer_acks() {
     auto held = state_.lock();
@@ -98,43 +98,42 @@ class fake_source final : public work_source {
       answer.set_value(take_acks(*held, items));
     }
   }
-  // Extensions are made, and not answered until `answer_extensions`.
+  // Extensions are made but get no reply until `answer_extensions`.
   void hold_extensions() { state_.lock()->holds_extensions = true; }
   void answer_extensions() {
     auto held = state_.lock();
     held->holds_extensions = false;
-    for (auto& [answer, how] : std::exchange(held->held_extensions, {})) answer.set_value(how);
+    for (auto& [reply, made] : std::exchange(held->held_extensions, {})) reply.set_value(made);
   }
-  // Reports and logs are taken, and not answered until `answer_notes`.
+  // Reports and logs are recorded but get no reply until `answer_notes`.
   void hold_notes() { state_.lock()->holds_notes = true; }
   void answer_notes() {
     auto held = state_.lock();
     held->holds_notes = false;
     for (auto& answer : std::exchange(held->held_notes, {})) answer.set_value(done{});
   }
-  // The next ack is refused so.
+  // The next ack fails with this error.
   void refuse_ack(error why) { state_.lock()->refusal = std::move(why); }
-  // A lease that was asked to stop is answered with what is ready all the same, as one whose jobs
-  // were on their way already.
+  // A stopped lease call returns a job all the same, like a reply that was already on its way.
   void race_stopped_leases() { state_.lock()->races = true; }
 
-  // ---- what it was told
+  // ---- recorded calls
 
-  // Empty: nothing yet.
+  // Returns an empty string if the end of the job has not been reported.
   std::string ended(job_id id) const {
     const auto held = state_.lock();
-    const auto found = held->words.find(id);
-    return found == held->words.end() ? "" : found->second.back().what;
+    const auto found = held->ends.find(id);
+    return found == held->ends.end() ? "" : found->second.back().outcome;
   }
-  word said(job_id id) const { return state_.lock()->words.at(id).back(); }
-  std::size_t words_about(job_id id) const {
+  end_call last_end(job_id id) const { return state_.lock()->ends.at(id).back(); }
+  std::size_t end_count(job_id id) const {
     const auto held = state_.lock();
-    const auto found = held->words.find(id);
-    return found == held->words.end() ? 0 : found->second.size();
+    const auto found = held->ends.find(id);
+    return found == held->ends.end() ? 0 : found->second.size();
   }
   std::vector<progress> reports(job_id id) const { return state_.lock()->reports[id]; }
   std::vector<std::vector<std::string>> logs(job_id id) const { return state_.lock()->logs[id]; }
-  std::size_t words() const { return state_.lock()->words.size(); }
+  std::size_t ended_jobs() const { return state_.lock()->ends.size(); }
   std::size_t leases_asked() const { return state_.lock()->leases_asked; }
   std::size_t extensions() const { return state_.lock()->extensions; }
   std::size_t most_asked() const { return state_.lock()->most_asked; }
@@ -143,14 +142,14 @@ class fake_source final : public work_source {
 
   // ---- the port
 
-  future<leases> lease(lease_request what, wait_limits limits) override {
+  future<leases> lease(lease_request request, wait_limits limits) override {
     auto held = state_.lock();
     ++held->leases_asked;
-    held->most_asked = std::max(held->most_asked, what.max);
+    held->most_asked = std::max(held->most_asked, request.max);
     if (held->broken) return make_ready_future<leases>(*held->broken);
     auto call = std::make_shared<waiting_lease>();
-    call->max = what.max;
-    call->lease_for = what.lease_for;
+    call->max = request.max;
+    call->lease_for = request.lease_for;
     auto answer = call->answer.get_future();
     held->waiting = call;
     serve(*held);
@@ -158,9 +157,9 @@ class fake_source final : public work_source {
     call->deadline = after(limits.deadline).then([this, call] {
       end(call, {error_code::timed_out, "no job"});
     });
-    // In a function of its own: the token may ask at once, on this thread.
+    // The lock is released first: the stop callback may run at once, on this thread.
     auto token = limits.stop;
-    { auto let_go = std::move(held); }
+    { auto unlock = std::move(held); }
     call->on_stop.emplace(token, [this, call = std::weak_ptr(call)] {
       if (const auto still = call.lock()) end(still, {error_code::stopped, "stopped"});
     });
@@ -174,20 +173,20 @@ class fake_source final : public work_source {
     if (held->broken) return make_ready_future<answer>(*held->broken);
     if (!held->leased.contains(lease.job)) return make_ready_future<answer>(lost());
     const auto lasts = by > milliseconds(0) ? by : milliseconds(60'000);
-    const extension how{.until = time_.now() + lasts, .cancelled = held->cancelled[lease.job]};
-    if (!held->holds_extensions) return make_ready_future<answer>(how);
+    const extension made{.until = time_.now() + lasts, .cancelled = held->cancelled[lease.job]};
+    if (!held->holds_extensions) return make_ready_future<answer>(made);
     promise<answer> p;
     auto later = p.get_future();
-    held->held_extensions.emplace_back(std::move(p), how);
+    held->held_extensions.emplace_back(std::move(p), made);
     return later;
   }
 
-  future<void_result> report(lease_ref lease, progress how_far) override {
+  future<void_result> report(lease_ref lease, progress update) override {
     auto held = state_.lock();
     if (held->broken) return make_ready_future<void_result>(*held->broken);
     if (!held->leased.contains(lease.job)) return make_ready_future<void_result>(lost());
-    held->reports[lease.job].push_back(std::move(how_far));
-    return noted(*held);
+    held->reports[lease.job].push_back(std::move(update));
+    return notes_reply(*held);
   }
 
   future<void_result> log(lease_ref lease, std::vector<std::string> lines) override {
@@ -195,7 +194,7 @@ class fake_source final : public work_source {
     if (held->broken) return make_ready_future<void_result>(*held->broken);
     if (!held->leased.contains(lease.job)) return make_ready_future<void_result>(lost());
     held->logs[lease.job].push_back(std::move(lines));
-    return noted(*held);
+    return notes_reply(*held);
   }
 
   future<ack_results> ack_many(std::vector<ack_item> items) override {
@@ -215,22 +214,22 @@ class fake_source final : public work_source {
     auto held = state_.lock();
     if (held->broken) return make_ready_future<answer>(*held->broken);
     if (held->leased.erase(lease.job) == 0) return make_ready_future<answer>(lost());
-    held->words[lease.job].push_back({.what = "failed", .why = std::move(why)});
+    held->ends[lease.job].push_back({.outcome = "failed", .why = std::move(why)});
     return make_ready_future<answer>(fail_receipt{});
   }
 
-  future<void_result> release(lease_ref lease, give_back how) override {
+  future<void_result> release(lease_ref lease, give_back options) override {
     auto held = state_.lock();
     if (held->broken) return make_ready_future<void_result>(*held->broken);
     if (held->leased.erase(lease.job) == 0) return make_ready_future<void_result>(lost());
-    held->words[lease.job].push_back({.what = "released", .how = how});
+    held->ends[lease.job].push_back({.outcome = "released", .options = options});
     return make_ready_future<void_result>(done{});
   }
 
  private:
   static error lost() { return {error_code::lease_lost, "the lease is lost"}; }
 
-  static future<void_result> noted(fake_state& s) {
+  static future<void_result> notes_reply(fake_state& s) {
     if (!s.holds_notes) return make_ready_future<void_result>(done{});
     return s.held_notes.emplace_back().get_future();
   }
@@ -238,13 +237,13 @@ class fake_source final : public work_source {
   std::vector<leased_job> take_ready(fake_state& s, std::size_t max, milliseconds lease_for) {
     std::vector<leased_job> jobs;
     while (!s.ready.empty() && jobs.size() < max) {
-      const job_ptr it = s.ready.front();
+      const job_ptr next = s.ready.front();
       s.ready.pop_front();
-      s.leased[it->id] = true;
-      const auto lasts = lease_for > milliseconds(0)            ? lease_for
-                         : it->spec.lease_for > milliseconds(0) ? it->spec.lease_for
-                                                                : milliseconds(60'000);
-      jobs.push_back({.it = it, .key = it->id, .attempt = 1, .until = time_.now() + lasts});
+      s.leased[next->id] = true;
+      const auto lasts = lease_for > milliseconds(0)              ? lease_for
+                         : next->spec.lease_for > milliseconds(0) ? next->spec.lease_for
+                                                                  : milliseconds(60'000);
+      jobs.push_back({next, next->id, 1, time_.now() + lasts});
     }
     return jobs;
   }
@@ -288,7 +287,7 @@ class fake_source final : public work_source {
       } else if (s.leased.erase(item.lease.job) == 0) {
         results.emplace_back(lost());
       } else {
-        s.words[item.lease.job].push_back({.what = "acked", .value = item.result});
+        s.ends[item.lease.job].push_back({.outcome = "acked", .value = item.result});
         results.emplace_back(done{});
       }
     }

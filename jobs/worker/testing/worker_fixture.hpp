@@ -13,11 +13,11 @@
 
 namespace sluice::jobs::testing {
 
-// A worker on a fake source, in a time that stands still. `w` is made by the first use, so that a
-// test can set options before.
+// A worker on a fake source with a manual clock. `w` is created at first use, so that a test can
+// set options before.
 class worker_test : public ::testing::Test {
  protected:
-  // Before what the handlers of a test use, which is the test's own.
+  // Destroys the worker before the members of the test, which its handlers use.
   void TearDown() override { worker_.reset(); }
 
   worker& w() {
@@ -32,19 +32,19 @@ class worker_test : public ::testing::Test {
   }
   void wait_until_ended(job_id id) {
     sluice::testing::eventually([&] { return !source_.ended(id).empty(); },
-                                "the source to hear of the job");
+                                "the end of the job to be reported");
   }
-  // The coordinator has done what there was to do and waits, and so does its lease if it has one.
+  // Waits until the coordinator and its lease call, if any, are waiting for the clock.
   void wait_until_quiet(std::size_t timers) {
     sluice::testing::eventually([&] { return time_.timers().pending() >= timers; },
                                 "the worker to wait for time");
   }
-  std::size_t count(worker_event::what kind) const {
+  std::size_t count(worker_event::event_kind kind) const {
     const auto held = events_.lock();
     return static_cast<std::size_t>(
         std::ranges::count_if(*held, [&](const auto& e) { return e.kind == kind; }));
   }
-  std::string message_of(worker_event::what kind) const {
+  std::string message_of(worker_event::event_kind kind) const {
     const auto held = events_.lock();
     for (const auto& e : *held) {
       if (e.kind == kind) return e.message;

@@ -1,7 +1,7 @@
 #pragma once
 
-// What an observer keeps for each actor, by its number. In several parts with a lock each, because
-// many threads tell it things at a time.
+// Per-actor data of an observer, by actor id. Sharded with a lock per shard: many threads report at
+// a time.
 
 #include <array>
 #include <cstddef>
@@ -16,54 +16,54 @@ namespace sluice::detail {
 template <class Value>
 class actor_table {
  public:
-  // f(Value&), which is made if it is not there.
+  // Calls f(Value&) under the shard's lock; creates a missing value.
   template <class F>
-  auto with(actor_id who, F f) {
-    return part_of(who).with([&](auto& all) { return f(all[who]); });
+  auto with(actor_id id, F f) {
+    return shard_of(id).with([&](auto& all) { return f(all[id]); });
   }
-  // f(Value&) if it is there.
+  // Calls f(Value&) if there is a value. Returns whether there is one.
   template <class F>
-  bool with_existing(actor_id who, F f) {
-    return part_of(who).with([&](auto& all) {
-      const auto at = all.find(who);
+  bool with_existing(actor_id id, F f) {
+    return shard_of(id).with([&](auto& all) {
+      const auto at = all.find(id);
       if (at == all.end()) return false;
       f(at->second);
       return true;
     });
   }
-  // The same, and it is gone.
+  // Calls f(Value&) if there is a value, and erases it.
   template <class F>
-  void take(actor_id who, F f) {
-    part_of(who).with([&](auto& all) {
-      const auto at = all.find(who);
+  void take(actor_id id, F f) {
+    shard_of(id).with([&](auto& all) {
+      const auto at = all.find(id);
       if (at == all.end()) return;
       f(at->second);
       all.erase(at);
     });
   }
-  void erase(actor_id who) {
-    take(who, [](Value&) {});
+  void erase(actor_id id) {
+    take(id, [](Value&) {});
   }
-  // f(id, Value&), part by part and in no order.
+  // Calls f(id, Value&) for every actor, shard by shard, in no order.
   template <class F>
   void for_each(F f) {
-    for (auto& one : parts_) {
-      one.with([&](auto& all) {
-        for (auto& [who, value] : all) f(who, value);
+    for (auto& each : shards_) {
+      each.with([&](auto& all) {
+        for (auto& [id, value] : all) f(id, value);
       });
     }
   }
   void clear() {
-    for (auto& one : parts_) one.with([](auto& all) { all.clear(); });
+    for (auto& each : shards_) each.with([](auto& all) { all.clear(); });
   }
 
  private:
-  using part = guarded<std::unordered_map<actor_id, Value>>;
-  static constexpr std::size_t parts = 16;
+  using shard = guarded<std::unordered_map<actor_id, Value>>;
+  static constexpr std::size_t shard_count = 16;
 
-  part& part_of(actor_id who) noexcept { return parts_[who % parts]; }
+  shard& shard_of(actor_id id) noexcept { return shards_[id % shard_count]; }
 
-  std::array<part, parts> parts_;
+  std::array<shard, shard_count> shards_;
 };
 
 }  // namespace sluice::detail

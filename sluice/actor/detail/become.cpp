@@ -13,60 +13,60 @@ clock& clock_of(const cell& c) noexcept {
   return c.system().clock();
 }
 
-actor_error::reason reason_of(status how) noexcept {
-  if (how == status::closed) return actor_error::gone;
-  if (how == status::stopped) return actor_error::stopped;
-  return actor_error::full;  // also when the deadline came while there was no room
+actor_error::reason reason_of(status result) noexcept {
+  if (result == status::closed) return actor_error::terminated;
+  if (result == status::stopped) return actor_error::stopped;
+  return actor_error::full;  // also if the deadline passed while the mailbox was full
 }
 
-void told_wait::begin(const cell& for_whom, actor_wait what) noexcept {
+void reported_wait::begin(const cell& target, actor_wait kind) noexcept {
   const cell* const here = cell::current();
-  if (here == nullptr || &here->system() != &for_whom.system()) return;
-  if (for_whom.system().observer() == nullptr) return;
-  tell_ = for_whom.system().observer();
-  who_ = here->id();
-  for_whom_ = for_whom.id();
-  what_ = what;
-  number_ = for_whom.system().next_wait();
-  tell_->waits(who_, for_whom_, what_, number_);
+  if (here == nullptr || &here->system() != &target.system()) return;
+  if (target.system().observer() == nullptr) return;
+  observer_ = target.system().observer();
+  waiter_ = here->id();
+  target_ = target.id();
+  kind_ = kind;
+  number_ = target.system().next_wait();
+  observer_->wait_begun(waiter_, target_, kind_, number_);
 }
 
-void told_wait::move_to(const cell& for_whom) noexcept {
-  if (tell_ == nullptr || for_whom.id() == for_whom_) return;
-  if (for_whom.system().observer() != tell_) return;
-  tell_->waits_no_more(who_, for_whom_, what_, number_);
-  for_whom_ = for_whom.id();
-  number_ = for_whom.system().next_wait();
-  tell_->waits(who_, for_whom_, what_, number_);
+void reported_wait::move_to(const cell& target) noexcept {
+  if (observer_ == nullptr || target.id() == target_) return;
+  if (target.system().observer() != observer_) return;
+  observer_->wait_ended(waiter_, target_, kind_, number_);
+  target_ = target.id();
+  number_ = target.system().next_wait();
+  observer_->wait_begun(waiter_, target_, kind_, number_);
 }
 
-void told_wait::end() noexcept {
-  if (tell_ == nullptr) return;
-  std::exchange(tell_, nullptr)->waits_no_more(who_, for_whom_, what_, number_);
+void reported_wait::end() noexcept {
+  if (observer_ == nullptr) return;
+  std::exchange(observer_, nullptr)->wait_ended(waiter_, target_, kind_, number_);
 }
 
-told_ask_ptr told_ask::of(const cell& asked) {
+reported_ask_ptr reported_ask::of(const cell& asked) {
   if (asked.system().observer() == nullptr || cell::current() == nullptr) [[likely]]
     return nullptr;
-  auto made = std::make_shared<told_ask>();
-  made->told_.begin(asked, actor_wait::answer);
-  return made->told_.has_begun() ? made : nullptr;
+  auto ask = std::make_shared<reported_ask>();
+  ask->wait_.begin(asked, actor_wait::answer);
+  return ask->wait_.has_begun() ? ask : nullptr;
 }
 
-void told_ask::move_to(const cell& asked) noexcept {
+void reported_ask::move_to(const cell& asked) noexcept {
   const std::lock_guard hold(lock_);
-  told_.move_to(asked);
+  wait_.move_to(asked);
 }
 
-void told_ask::end() noexcept {
+void reported_ask::end() noexcept {
   const std::lock_guard hold(lock_);
-  told_.end();
+  wait_.end();
 }
 
 namespace {
 
-// What a wait throws whose stop was asked for.
-bool says_stopped(const std::exception_ptr& error) noexcept {
+// Returns whether `error` is what a wait throws when w stop token is triggered.
+bool is_stop_error(const std::exception_ptr& error) noexcept {
   try {
     std::rethrow_exception(error);
   } catch (const future_error& e) {
@@ -81,142 +81,149 @@ bool says_stopped(const std::exception_ptr& error) noexcept {
 }  // namespace
 
 void task_failed(cell& c, const std::exception_ptr& error) noexcept {
-  if (c.life() != cell::mode::running && says_stopped(error)) return;
+  if (c.current_mode() != cell::mode::running && is_stop_error(error)) return;
   c.fail(error);
 }
 
 // ---- watches and links
 
-void watch_end(cell& other, unique_function<void(const actor_end&)> tell, watch_terms terms) {
-  // In the turn of the other, or, if that is over, here.
-  auto shared = std::make_shared<unique_function<void(const actor_end&)>>(std::move(tell));
+void watch_end(cell& other, unique_function<void(const actor_end&)> notify, watch_terms terms) {
+  // Runs in the turn of `other`, or on this thread if `other` has terminated.
+  auto shared = std::make_shared<unique_function<void(const actor_end&)>>(std::move(notify));
   const cell_ptr held(&other);
-  const bool taken = other.call([held, shared, terms] {
-    // Its parent hears of it when it is not among its children any more: that is told last.
-    const bool is_of_parent = terms.by == held->parent() && terms.what == watcher::kind::watch;
-    if (held->is_over() && !is_of_parent) return (*shared)(held->how_it_ended());
+  const bool is_accepted = other.call([held, shared, terms] {
+    // The parent is notified after it has unlinked the child, as the last watcher.
+    const bool is_of_parent =
+        terms.owner == held->parent() && terms.relation == watcher::kind::watch;
+    if (held->is_terminated() && !is_of_parent) return (*shared)(held->end_info());
     std::vector<watcher>& all = held->extra().watchers;
-    // Those that are gone would gather while one is made anew again and again and watches each
-    // time. Links are taken back.
+    // An actor that restarts often and watches in each life leaves stopped watchers: erase them
+    // before the vector grows. Links are removed explicitly.
     if (all.size() == all.capacity()) {
       std::erase_if(all, [](const watcher& w) {
-        return w.life.stop_requested() && w.what != watcher::kind::link;
+        return w.stop.stop_requested() && w.relation != watcher::kind::link;
       });
     }
     all.push_back(
-        {[shared](const actor_end& e) { (*shared)(e); }, terms.life, terms.by, terms.what});
+        {[shared](const actor_end& e) { (*shared)(e); }, terms.stop, terms.owner, terms.relation});
   });
-  if (taken) return;
-  if (terms.by == other.parent() && terms.what == watcher::kind::watch) {
-    watcher later{[shared](const actor_end& e) { (*shared)(e); }, terms.life, terms.by, terms.what};
-    if (terms.by->tell_when_heard(other, later)) return;
+  if (is_accepted) return;
+  if (terms.owner == other.parent() && terms.relation == watcher::kind::watch) {
+    watcher later{[shared](const actor_end& e) { (*shared)(e); }, terms.stop, terms.owner,
+                  terms.relation};
+    if (terms.owner->notify_after_unlink(other, later)) return;
   }
-  (*shared)(other.how_it_ended());
+  (*shared)(other.end_info());
 }
 
 namespace {
 
-std::size_t forget_watchers(cell& of, const cell& by, watcher::kind what) {
-  return std::erase_if(of.extra().watchers,
-                       [&](const watcher& w) { return w.by == &by && w.what == what; });
-}
-
-void forget_watchers_later(cell& of, cell& by, watcher::kind what) {
-  (void)of.call([held = cell_ptr(&of), gone = cell_ptr(&by), what] {
-    if (!held->is_over()) (void)forget_watchers(*held, *gone, what);
+std::size_t remove_watchers(cell& watched, const cell& owner, watcher::kind relation) {
+  return std::erase_if(watched.extra().watchers, [&](const watcher& w) {
+    return w.owner == &owner && w.relation == relation;
   });
 }
 
-bool is_linked(const cell_extra& x, const cell& to) {
-  return std::ranges::any_of(
-      x.watchers, [&](const watcher& w) { return w.by == &to && w.what == watcher::kind::link; });
+void order_remove_watchers(cell& watched, cell& owner, watcher::kind relation) {
+  (void)watched.call([held = cell_ptr(&watched), owner = cell_ptr(&owner), relation] {
+    if (!held->is_terminated()) (void)remove_watchers(*held, *owner, relation);
+  });
 }
 
-// One that `held` is linked to has ended. Half of those in the list may be such, so that each is
-// looked at only now and then.
+bool is_linked(const cell_extra& x, const cell& other) {
+  return std::ranges::any_of(x.watchers, [&](const watcher& w) {
+    return w.owner == &other && w.relation == watcher::kind::link;
+  });
+}
+
+// Called when an actor that is linked to `held` has ended. Ended links are erased only when they
+// may be half of the list, so each end costs amortized O(1).
 void link_ended(const cell_ptr& held, const cell_ptr& other, const actor_end& e,
-                const std::stop_token& life) {
+                const std::stop_token& stop) {
   cell& c = *held;
-  (void)c.call([held, other, life, name = e.name, has_failed = e.why == end_reason::failed] {
-    if (held->is_over() || life.stop_requested()) return;
+  (void)c.call([held, other, stop, name = e.name, has_failed = e.why == end_reason::failed] {
+    if (held->is_terminated() || stop.stop_requested()) return;
     cell_extra& x = held->extra();
     if (!has_failed) {
       if (++x.ended_links * 2 < x.watchers.size()) return;
       x.ended_links = 0;
       std::erase_if(x.watchers, [](const watcher& w) {
-        return w.what == watcher::kind::link && w.by->is_over();
+        return w.relation == watcher::kind::link && w.owner->is_terminated();
       });
       return;
     }
-    if (!is_linked(x, *other)) return;  // not any more
-    (void)forget_watchers(*held, *other, watcher::kind::link);
-    held->fail_once_there(std::make_exception_ptr(actor_error(actor_error::linked, name, "")));
+    if (!is_linked(x, *other)) return;  // unlinked meanwhile
+    (void)remove_watchers(*held, *other, watcher::kind::link);
+    held->fail_after_restart(std::make_exception_ptr(actor_error(actor_error::linked, name, "")));
   });
 }
 
 }  // namespace
 
-// Each of the two has the other among its watchers. None of these holds the one that it is of.
-void link_cells(cell& mine, cell& other) {
-  const cell_ptr me(&mine);
-  const cell_ptr them(&other);
-  mine.extra().watchers.push_back(
-      {.tell = [ends = &mine,
-                them](const actor_end& e) { link_ended(them, cell_ptr(ends), e, {}); },
-       .by = &other,
-       .what = watcher::kind::link,
-       .is_of_this_life = true});
-  const std::stop_token life = mine.task_token();
-  watch_end(
-      other,
-      [me, ends = &other, life](const actor_end& e) { link_ended(me, cell_ptr(ends), e, life); },
-      {.life = life, .by = &mine, .what = watcher::kind::link});
+// Each of the two cells is in the watcher list of the other. A callback holds no reference to the
+// cell whose list contains it: that would be a cycle.
+void link_cells(cell& self, cell& other) {
+  const cell_ptr self_ref(&self);
+  const cell_ptr other_ref(&other);
+  self.extra().watchers.push_back(
+      {.notify = [ends = &self,
+                  other_ref](const actor_end& e) { link_ended(other_ref, cell_ptr(ends), e, {}); },
+       .owner = &other,
+       .relation = watcher::kind::link,
+       .ends_at_restart = true});
+  const std::stop_token stop = self.task_token();
+  watch_end(other,
+            [self_ref, ends = &other, stop](const actor_end& e) {
+              link_ended(self_ref, cell_ptr(ends), e, stop);
+            },
+            {.stop = stop, .owner = &self, .relation = watcher::kind::link});
 }
 
-bool unlink_cells(cell& mine, cell& other) {
-  if (forget_watchers(mine, other, watcher::kind::link) == 0) return false;
-  forget_watchers_later(other, mine, watcher::kind::link);
-  return !other.is_over();
+bool unlink_cells(cell& self, cell& other) {
+  if (remove_watchers(self, other, watcher::kind::link) == 0) return false;
+  order_remove_watchers(other, self, watcher::kind::link);
+  return !other.is_terminated();
 }
 
-void drop_links(cell& mine) {
-  for (const watcher& w : mine.extra().watchers) {
-    if (!w.is_of_this_life) continue;
-    (void)w.by->call([held = cell_ptr(w.by), gone = cell_ptr(&mine)] {
-      if (held->is_over()) return;
-      std::erase_if(held->extra().watchers, [&](const watcher& its) {
-        return its.by == gone.get() && its.what == watcher::kind::link && !its.is_of_this_life;
+void drop_links(cell& self) {
+  for (const watcher& w : self.extra().watchers) {
+    if (!w.ends_at_restart) continue;
+    (void)w.owner->call([held = cell_ptr(w.owner), removed = cell_ptr(&self)] {
+      if (held->is_terminated()) return;
+      std::erase_if(held->extra().watchers, [&](const watcher& link) {
+        return link.owner == removed.get() && link.relation == watcher::kind::link &&
+               !link.ends_at_restart;
       });
     });
   }
-  std::erase_if(mine.extra().watchers, [](const watcher& w) { return w.is_of_this_life; });
-  mine.extra().ended_links = 0;
+  std::erase_if(self.extra().watchers, [](const watcher& w) { return w.ends_at_restart; });
+  self.extra().ended_links = 0;
 }
 
-std::uint64_t begin_watch(cell& mine, cell& other) {
-  cell_extra& x = mine.extra();
+std::uint64_t begin_watch(cell& self, cell& other) {
+  cell_extra& x = self.extra();
   x.watched.emplace(++x.last_watch, cell_ptr(&other));
   return x.last_watch;
 }
 
-bool end_watch(cell& mine, std::uint64_t number) {
-  return mine.extra().watched.erase(number) > 0;
+bool end_watch(cell& self, std::uint64_t number) {
+  return self.extra().watched.erase(number) > 0;
 }
 
-bool unwatch_cell(cell& mine, cell& other) {
-  if (std::erase_if(mine.extra().watched, [&](auto& w) { return w.second.get() == &other; }) == 0) {
+bool unwatch_cell(cell& self, cell& other) {
+  if (std::erase_if(self.extra().watched, [&](auto& w) { return w.second.get() == &other; }) == 0) {
     return false;
   }
-  forget_watchers_later(other, mine, watcher::kind::watch);
+  order_remove_watchers(other, self, watcher::kind::watch);
   return true;
 }
 
-bool has_stash_room(cell& c) {
+bool has_stash_capacity(cell& c) {
   const cell_extra& x = c.extra();
   return x.stashed < x.stash_capacity;
 }
 
-status put_aside(cell& c, envelope& e) {
+status stash_envelope(cell& c, envelope& e) {
   cell_extra& x = c.extra();
   e.is_counted = false;
   e.note = cell::current_mark().note;
@@ -231,31 +238,31 @@ void unstash_all_of(cell& c) {
   c.unstash(x.stash);
 }
 
-void become_in(cell& c, std::unique_ptr<behaviour> how) {
+void become_in(cell& c, std::unique_ptr<behaviour> next) {
   behaviour::retire_last(c.extra().behaviours);
-  c.extra().behaviours.push_back(std::move(how));
-  c.set_behaving(true);
+  c.extra().behaviours.push_back(std::move(next));
+  c.set_has_behaviour(true);
 }
 
-void become_stacked_in(cell& c, std::unique_ptr<behaviour> how) {
+void become_stacked_in(cell& c, std::unique_ptr<behaviour> next) {
   std::vector<std::unique_ptr<behaviour>>& all = c.extra().behaviours;
   check(all.size() < behaviour::stacked_max, "sluice::actor::become_stacked",
-        "not more than 64 on top of each other: unbecome takes them back");
-  all.push_back(std::move(how));
-  c.set_behaving(true);
+        "at most 64 stacked behaviours: call unbecome to remove one");
+  all.push_back(std::move(next));
+  c.set_has_behaviour(true);
 }
 
 void unbecome_in(cell& c) {
   std::vector<std::unique_ptr<behaviour>>& all = c.extra().behaviours;
   behaviour::retire_last(all);
-  c.set_behaving(!all.empty());
+  c.set_has_behaviour(!all.empty());
 }
 
 void behaviour::retire_last(std::vector<std::unique_ptr<behaviour>>& all) noexcept {
   if (all.empty()) return;
   behaviour* const last = all.back().release();
   all.pop_back();
-  // One of its handlers may be the one that runs, or be suspended: then that one deletes it.
+  // A running or suspended handler may still use it: the last use deletes it.
   last->is_retired_ = true;
   if (last->users_ == 0) delete last;
 }

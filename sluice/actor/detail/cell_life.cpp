@@ -1,4 +1,4 @@
-// How an actor begins, fails, is made anew, and ends. What its parent does: cell_children.cpp.
+// How an actor begins, fails, restarts and ends. Its parent's side is in cell_children.cpp.
 #include <algorithm>
 #include <iterator>
 #include <mutex>
@@ -11,36 +11,37 @@
 #include "sluice/actor/detail/in_turn.hpp"
 #include "sluice/actor/detail/system_core.hpp"
 #include "sluice/base/check.hpp"
+#include "sluice/executor/thread_pool.hpp"
 #include "sluice/future/timers.hpp"
 #include "sluice/sync/on_done.hpp"
 
 namespace sluice::detail {
 
-// ---- the beginning
+// ---- beginning
 
-// Nobody posts it meanwhile, also if its constructor sends to itself: scheduled_ is true.
+// scheduled_ is true: the cell is not posted meanwhile, even if its constructor sends to itself.
 void cell::begin_life() {
-  if (!comes_back_) scheduled_ = true;  // else it is, and others may be sending already
+  if (!has_successor_) scheduled_ = true;  // else it is true, and others may be sending already
   if (on_ != &system_.on()) on_->begin_use(executor_user::actor);
   if (parent_ != nullptr && !parent_->adopt(*this)) {
-    // The parent takes no more children: it is born dead.
-    mode_ = mode::over;
+    // The parent accepts no children: the actor terminates without having started.
+    mode_ = mode::terminated;
     close_intake();
     keep_path();
-    leave_executor();
+    release_executor();
     {
       const std::lock_guard hold(guard_);
-      ends_ = true;
-      over_.store(true, sluice::release);  // release: pairs with the acquire in is_over
+      is_ending_ = true;
+      terminated_.store(true, sluice::release);  // release: pairs with the acquire in is_terminated
     }
     lose_messages();
-    while (!control_.empty()) control_.pop_front().run();  // they see that it is over
-    system_.never_lived();
+    while (!control_.empty()) control_.pop_front().run();  // the items see that it has terminated
+    system_.never_started();
     return release();
   }
   system_.spawned(*this);
   try {
-    const in_turn here(*this);  // what it sends to itself does not wait for room
+    const in_turn here(*this);  // sends to itself do not wait for capacity
     construct();
     has_state_ = true;
   } catch (...) {
@@ -50,7 +51,7 @@ void cell::begin_life() {
     on_->post(*this);
     throw;
   }
-  leave();
+  finish_turn();
 }
 
 bool cell::adopt(cell& child) noexcept {
@@ -64,10 +65,10 @@ bool cell::adopt(cell& child) noexcept {
 std::vector<cell*> cell::children() const {
   std::vector<cell*> all;
   std::unique_lock hold(guard_);
-  while (all.capacity() < child_count_) {  // memory is not allocated under the lock
-    const std::size_t wanted = child_count_;
+  while (all.capacity() < child_count_) {  // no allocation under the lock
+    const std::size_t needed = child_count_;
     hold.unlock();
-    all.reserve(wanted);
+    all.reserve(needed);
     hold.lock();
   }
   const_cast<intrusive_list<child_hook>&>(children_).for_each([&](child_hook& h) {
@@ -78,17 +79,17 @@ std::vector<cell*> cell::children() const {
 }
 
 std::vector<cell_ptr> cell::eldest_children(std::size_t limit) const {
-  std::vector<cell_ptr> some;
-  // Memory is not allocated under the lock: those that come meanwhile are left out.
+  std::vector<cell_ptr> eldest;
+  // No allocation under the lock: children adopted meanwhile are left out.
   const std::size_t most = std::min(limit, child_count());
-  some.reserve(most);
+  eldest.reserve(most);
   const std::lock_guard hold(guard_);
   children_.for_each_while([&](const child_hook& h) {
-    if (some.size() == most) return false;
-    some.emplace_back(&of(const_cast<child_hook&>(h)));
+    if (eldest.size() == most) return false;
+    eldest.emplace_back(&of(const_cast<child_hook&>(h)));
     return true;
   });
-  return some;
+  return eldest;
 }
 
 std::size_t cell::child_count() const noexcept {
@@ -98,9 +99,9 @@ std::size_t cell::child_count() const noexcept {
 
 actor_state cell::state() const noexcept {
   const std::lock_guard hold(guard_);
-  if (over_.load(relaxed)) return actor_state::over;  // written under the guard
-  if (ends_) return actor_state::stopping;
-  if (is_remade_) return actor_state::restarting;
+  if (terminated_.load(relaxed)) return actor_state::terminated;  // written under guard_
+  if (is_ending_) return actor_state::stopping;
+  if (is_restarting_) return actor_state::restarting;
   return closed_ ? actor_state::closing : actor_state::running;
 }
 
@@ -109,29 +110,29 @@ std::uint32_t cell::restarts() const noexcept {
   return restarts_;
 }
 
-// ---- what the parent has decided
+// ---- decisions of the parent
 
-void cell::follow_parent() noexcept {
+void cell::apply_parent_order() noexcept {
   switch (mode_) {
     case mode::resuming:
       mode_ = mode::running;
       extra_->error = nullptr;
       extra_->reason = end_reason::stopped;
-      return let_children_go_on();
+      return resume_children();
     case mode::retiring:
       mode_ = mode::running;
       return begin_retire();
     case mode::stopping:
-      if (ends_) return;  // it is about it
+      if (is_ending_) return;  // it is ending already
       mode_ = mode::running;
-      return begin_stop(stop_how::now);
+      return begin_stop(stop_mode::now);
     default:
       return;
   }
 }
 
-void cell::begin_renew() noexcept {
-  if (mode_ != mode::cooling) return;  // it has been stopped meanwhile
+void cell::recreate_state() noexcept {
+  if (mode_ != mode::cooling) return;  // stopped meanwhile
   {
     const std::lock_guard hold(guard_);
     no_children_ = false;
@@ -140,32 +141,32 @@ void cell::begin_renew() noexcept {
   try {
     construct();
     has_state_ = true;
-    mode_ = mode::renewed;
+    mode_ = mode::recreated;
   } catch (...) {
     fail(std::current_exception());
   }
-  if (mode_ == mode::renewed) {
+  if (mode_ == mode::recreated) {
     const std::lock_guard hold(guard_);
-    is_remade_ = false;
+    is_restarting_ = false;
     ++restarts_;
   }
-  const std::exception_ptr owed = std::exchange(extra().fails_anew, nullptr);
-  if (owed == nullptr || mode_ != mode::renewed) return;
+  const std::exception_ptr failure = std::exchange(extra().failure_after_restart, nullptr);
+  if (failure == nullptr || mode_ != mode::recreated) return;
   system_.restarted(*this);
   mode_ = mode::running;
-  fail(owed);
+  fail(failure);
 }
 
-void cell::fail_once_there(std::exception_ptr why) noexcept {
+void cell::fail_after_restart(std::exception_ptr why) noexcept {
   if (mode_ != mode::retiring && mode_ != mode::cooling) return fail(std::move(why));
-  extra().fails_anew = std::move(why);
+  extra().failure_after_restart = std::move(why);
 }
 
 void cell::fail(std::exception_ptr why) noexcept {
   if (mode_ != mode::running) {
-    // It ends, or is made anew, already; nobody has to decide any more.
-    const bool comes_again = mode_ == mode::retiring;
-    return system_.failed(*this, why, comes_again ? directive::restart : directive::stop);
+    // It is ending or restarting already: no decision is needed.
+    const bool is_restarting = mode_ == mode::retiring;
+    return system_.failed(*this, why, is_restarting ? directive::restart : directive::stop);
   }
   extra().error = std::move(why);
   mode_ = mode::failed;
@@ -174,69 +175,68 @@ void cell::fail(std::exception_ptr why) noexcept {
 // ---- ending
 
 void cell::begin_retire() noexcept {
-  if (mode_ != mode::running) return;  // it stops, or has failed: the parent hears of that
+  if (mode_ != mode::running) return;  // it stops or has failed: the parent gets that report
   mode_ = mode::retiring;
   {
     const std::lock_guard hold(guard_);
-    no_children_ = true;  // also none that `stopping` or a destructor spawns
-    is_remade_ = true;
+    no_children_ = true;  // also for children spawned by `stopping` or a destructor
+    is_restarting_ = true;
   }
   stop_tasks();
-  go_on_ending();
+  continue_ending();
 }
 
-bool cell::is_told_by_parent() const noexcept {
-  const cell* const by = current();
-  return by == parent_ || (by == nullptr && parent_ == &system_.root());
+bool cell::is_ordered_by_parent() const noexcept {
+  const cell* const caller = current();
+  return caller == parent_ || (caller == nullptr && parent_ == &system_.root());
 }
 
-void cell::request_stop(stop_how how) noexcept {
-  if (kind_ != child_kind::permanent || is_told_by_parent()) return order_stop(how);
+void cell::request_stop(stop_mode order) noexcept {
+  if (kind_ != child_kind::permanent || is_ordered_by_parent()) return order_stop(order);
   (void)call([this] {
-    if (mode_ != mode::running) return;  // it ends, or is made anew, already
-    fail(std::make_exception_ptr(actor_error(actor_error::ended, name(), "")));
+    if (mode_ != mode::running) return;  // it is ending or restarting already
+    fail(std::make_exception_ptr(actor_error(actor_error::unexpected_end, name(), "")));
   });
 }
 
-void cell::order_stop(stop_how how) noexcept {
-  (void)call([this, how] {
-    if (how == stop_how::now || mode_ == mode::stopping) return begin_stop(how);
-    drains_ = true;  // the turn stops it when the mailbox is empty, also after it is made anew
+void cell::order_stop(stop_mode order) noexcept {
+  (void)call([this, order] {
+    if (order == stop_mode::now || mode_ == mode::stopping) return begin_stop(order);
+    is_draining_ = true;  // the turn stops it when the mailbox is empty, also after a restart
     close_intake();
   });
 }
 
-void cell::begin_stop(stop_how how) noexcept {
+void cell::begin_stop(stop_mode order) noexcept {
   if (mode_ == mode::stopping) {
-    if (how == stop_how::drain || how_ == stop_how::now) return;
-    how_ = how;
-    // The child that it waits for is told once more; those after it hear this when it is their
-    // turn.
+    if (order == stop_mode::drain || stop_mode_ == stop_mode::now) return;
+    stop_mode_ = order;
+    // Sends the stricter order to the child it waits for; the others get it when they are stopped.
     {
       const std::lock_guard hold(guard_);
       if (children_.empty()) return;
-      of(children_.back()).is_asked_ = false;
+      of(children_.back()).is_stop_ordered_ = false;
     }
     if (tasks_ == 0) (void)stop_last_child();
     return;
   }
   if (mode_ != mode::running && mode_ != mode::retiring && mode_ != mode::cooling) return;
   mode_ = mode::stopping;
-  how_ = how;
+  stop_mode_ = order;
   close_intake();
   {
     const std::lock_guard hold(guard_);
-    ends_ = true;
+    is_ending_ = true;
     no_children_ = true;
   }
   stop_tasks();
-  ending_begins(how);
-  go_on_ending();
+  on_ending(order);
+  continue_ending();
 }
 
 void cell::refuse_messages(const std::exception_ptr& why) noexcept {
-  begin_stop(stop_how::now);
-  // Nothing is added any more.
+  begin_stop(stop_mode::now);
+  // No message is added any more.
   const auto refuse_all = [&](envelope_list& all) {
     while (envelope* const e = all.pop_front()) {
       system_.lost(*this, *e, loss::unhandled);
@@ -254,7 +254,7 @@ void cell::refuse_messages(const std::exception_ptr& why) noexcept {
 
 void cell::stop_tasks() noexcept {
   if (extra_ == nullptr) return;
-  extra_->round.reset();  // its children end along with it
+  extra_->round.reset();  // its children end with it
   extra_->failed.clear();
   extra_->watched.clear();
   if (extra_->stop.stop_possible()) extra_->stop.request_stop();
@@ -262,8 +262,8 @@ void cell::stop_tasks() noexcept {
   for (auto& [number, timer] : timers) timer.request_stop();
 }
 
-// Its coroutines first, then its children, the youngest first; then its state.
-void cell::go_on_ending() noexcept {
+// Ends the coroutines, then the children, the youngest first, then the state.
+void cell::continue_ending() noexcept {
   if (tasks_ > 0 || stop_last_child()) return;
   if (mode_ == mode::stopping) {
     if (ready_to_end()) finish();
@@ -280,31 +280,31 @@ bool cell::stop_last_child() noexcept {
     if (children_.empty()) return false;
     last = &of(children_.back());
   }
-  if (last->is_with_parent_) {
-    last->is_asked_ = true;
-    set_going(*last, mode::stopping);
-  } else if (!std::exchange(last->is_asked_, true)) {
-    // One without a state is not made anew only to empty its mailbox.
+  if (last->is_held_by_parent_) {
+    last->is_stop_ordered_ = true;
+    release_child(*last, mode::stopping);
+  } else if (!std::exchange(last->is_stop_ordered_, true)) {
+    // A child without a state is not recreated only to empty its mailbox.
     const bool drains = mode_ == mode::stopping && !last->is_cooling_;
-    last->order_stop(drains ? how_ : stop_how::now);
+    last->order_stop(drains ? stop_mode_ : stop_mode::now);
   }
   return true;
 }
 
 void cell::finish_state() noexcept {
-  held_ = false;
+  is_exclusive_ = false;
   if (std::exchange(has_state_, false)) {
-    tell_stopping();
+    call_stopping();
     destroy();
   }
   if (extra_ == nullptr) return;
-  stop_tasks();  // timers that the last handlers have started
+  stop_tasks();  // timers that the last handlers started
   extra_->stop = std::stop_source(std::nostopstate);
   extra_->token = {};
   while (!extra_->behaviours.empty()) behaviour::retire_last(extra_->behaviours);
-  behaves_ = false;
+  has_behaviour_ = false;
   if (mode_ == mode::retiring) drop_links(*this);
-  extra_->restarts.clear();  // a supervisor that is made anew begins to count anew
+  extra_->restarts.clear();  // a restarted supervisor counts from zero
   extra_->stashed = 0;
   taken_.prepend(extra_->stash);
 }
@@ -314,53 +314,54 @@ void cell::finish() noexcept {
   lose_messages();
   const end_reason why = extra_ != nullptr ? extra_->reason : end_reason::stopped;
   keep_path();
-  leave_executor();
+  release_executor();
   {
     const std::lock_guard hold(guard_);
-    over_.store(true, sluice::release);  // release: pairs with the acquire in is_over
+    terminated_.store(true, sluice::release);  // release: pairs with the acquire in is_terminated
   }
-  tell_over();
-  // Nobody adds to it any more. They see that it is over.
+  report_name_of_terminated();
+  // No item is added any more. The items see that it has terminated.
   while (!control_.empty()) control_.pop_front().run();
-  mode_ = mode::over;
+  mode_ = mode::terminated;
   system_.actor_ended(*this, why);
   if (extra_ == nullptr) return;
   if (extra_->own_thread != nullptr) {
-    // This very turn runs on it: somebody else waits for its end.
-    (void)system_.root().call([mine = std::move(extra_->own_thread)]() mutable { mine.reset(); });
+    // This turn runs on that thread: the root joins it.
+    (void)system_.root().call(
+        [thread = std::move(extra_->own_thread)]() mutable { thread.reset(); });
   }
-  // The parent hears of it when this is not among its children any more.
+  // The parent is notified after it has unlinked this child.
   const auto is_of_others = [this](const watcher& w) {
-    return w.by != parent_ || w.what != watcher::kind::watch;
+    return w.owner != parent_ || w.relation != watcher::kind::watch;
   };
   std::vector<watcher> all = std::exchange(extra_->watchers, {});
   const auto of_parent = std::stable_partition(all.begin(), all.end(), is_of_others);
   std::move(of_parent, all.end(), std::back_inserter(extra_->watchers));
   all.erase(of_parent, all.end());
-  tell_end(all);
+  notify_watchers(all);
 }
 
-// Before others see its end: they may end the executor.
-void cell::leave_executor() noexcept {
+// Called before the termination is visible: others may then end the executor.
+void cell::release_executor() noexcept {
   if (on_ != &system_.on()) on_->end_use(executor_user::actor);
 }
 
-void cell::tell_end(std::vector<watcher>& those) const noexcept {
-  const actor_end end = how_it_ended();
-  for (watcher& w : those) {
-    if (!w.life.stop_requested()) w.tell(end);
+void cell::notify_watchers(std::vector<watcher>& watchers) const noexcept {
+  const actor_end end = end_info();
+  for (watcher& w : watchers) {
+    if (!w.stop.stop_requested()) w.notify(end);
   }
 }
 
-// From here on its parent may go before it. Without refs nobody can send to it, nor ask for its
-// path.
+// From here on the parent may be destroyed first. Without refs it gets no messages, and its path is
+// not read.
 void cell::keep_path() {
-  // relaxed: a ref comes from another one.
+  // relaxed: a new ref is only made from an existing one.
   if (!system_.options().on_dead_letter || parent_ == nullptr || refs_.load(relaxed) == 1) return;
   if (parent_ != &system_.root()) extra().path_above = parent_->path();
 }
 
-// As long as one is not over, those above it are there.
+// A cell that has not terminated keeps its ancestors alive.
 std::string cell::path() const {
   std::string text;
   cell_ptr here(const_cast<cell*>(this));
@@ -370,14 +371,15 @@ std::string cell::path() const {
     cell_ptr above;
     {
       const std::lock_guard hold(here->guard_);
-      if (!here->over_.load(relaxed)) above = cell_ptr(here->parent_);  // written under the guard
+      // written under guard_
+      if (!here->terminated_.load(relaxed)) above = cell_ptr(here->parent_);
     }
     if (!above) return here->extra_ != nullptr ? here->extra_->path_above + text : text;
     here = std::move(above);
   }
 }
 
-actor_end cell::how_it_ended() const {
+actor_end cell::end_info() const {
   actor_end end;
   end.id = id_;
   end.name = name();
@@ -400,7 +402,7 @@ void cell::lose_messages() noexcept {
   }
 }
 
-// ---- later
+// ---- timers
 
 std::uint64_t cell::call_after(std::chrono::nanoseconds wait, timed_call f) {
   const std::uint64_t number = ++extra().last_timer;
@@ -416,26 +418,26 @@ void cell::call_again(std::uint64_t number, std::chrono::nanoseconds wait, timed
             if (!slept) return;
             cell& c = *self;
             (void)c.call([self = std::move(self), number, f = std::move(f)]() mutable {
-              if (!self->is_timed(number)) return;
+              if (!self->has_timer(number)) return;
               try {
                 f(number);
               } catch (...) {
-                self->fail(std::current_exception());  // a message that could not be moved
+                self->fail(std::current_exception());  // the message could not be moved
               }
             });
           });
 }
 
-bool cell::is_timed(std::uint64_t number) const noexcept {
+bool cell::has_timer(std::uint64_t number) const noexcept {
   return extra_ != nullptr && extra_->timers.contains(number);
 }
 
 bool cell::cancel_call(std::uint64_t number) noexcept {
   if (extra_ == nullptr) return false;
-  const auto at = extra_->timers.find(number);
-  if (at == extra_->timers.end()) return false;
-  std::stop_source stop = std::move(at->second);
-  extra_->timers.erase(at);
+  const auto timer = extra_->timers.find(number);
+  if (timer == extra_->timers.end()) return false;
+  std::stop_source stop = std::move(timer->second);
+  extra_->timers.erase(timer);
   stop.request_stop();
   return true;
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-// What a cell is made of, beside its lists.
+// The small types that a cell is built from.
 
 #include <cstdint>
 #include <string_view>
@@ -15,14 +15,14 @@
 
 namespace sluice::detail {
 
-// Its place in the list of its parent's children.
+// The hook in the parent's list of children.
 class child_hook : public list_hook {
  protected:
   child_hook() = default;
   ~child_hook() = default;
 };
 
-// A function that is run in the actor's turn.
+// A function to run in the actor's turn.
 class control_call final : public work {
  public:
   explicit control_call(unique_function<void()> f) noexcept : f_(std::move(f)) {}
@@ -37,52 +37,52 @@ class control_call final : public work {
   unique_function<void()> f_;
 };
 
-// A sender that waits for room.
-class room_node final : public wait_node {
+// A sender that waits for capacity.
+class sender_node final : public wait_node {
  public:
   envelope* letter = nullptr;
-  status::code how = status::ok;  // once it is claimed: ok or closed
+  status::code result = status::ok;  // once claimed: ok or closed
 };
 
-// The message that a handler is on, for the observer.
+// The message that is being handled, for the observer.
 struct message_mark {
   std::string_view type{};
   std::uint64_t note = 0;
 };
 
-// A pointer to what counts its refs.
+// A pointer to an object that counts its references.
 template <class Counted>
 class counted_ptr {
  public:
   counted_ptr() noexcept = default;
-  explicit counted_ptr(Counted* c) noexcept : to_(c) {
+  explicit counted_ptr(Counted* c) noexcept : object_(c) {
     if (c != nullptr) c->add_ref();
   }
   static counted_ptr adopt(Counted* c) noexcept {
     counted_ptr p;
-    p.to_ = c;
+    p.object_ = c;
     return p;
   }
-  counted_ptr(const counted_ptr& other) noexcept : counted_ptr(other.to_) {}
-  counted_ptr(counted_ptr&& other) noexcept : to_(std::exchange(other.to_, nullptr)) {}
+  counted_ptr(const counted_ptr& other) noexcept : counted_ptr(other.object_) {}
+  counted_ptr(counted_ptr&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
   counted_ptr& operator=(counted_ptr other) noexcept {
-    std::swap(to_, other.to_);
+    std::swap(object_, other.object_);
     return *this;
   }
   ~counted_ptr() {
-    if (to_ != nullptr) to_->release();
+    if (object_ != nullptr) object_->release();
   }
 
-  Counted* get() const noexcept { return to_; }
-  Counted* operator->() const noexcept { return to_; }
-  Counted& operator*() const noexcept { return *to_; }
-  explicit operator bool() const noexcept { return to_ != nullptr; }
+  Counted* get() const noexcept { return object_; }
+  Counted* operator->() const noexcept { return object_; }
+  Counted& operator*() const noexcept { return *object_; }
+  explicit operator bool() const noexcept { return object_ != nullptr; }
   friend bool operator==(const counted_ptr&, const counted_ptr&) = default;
 
  private:
-  Counted* to_ = nullptr;
+  Counted* object_ = nullptr;
 };
 
-enum class stop_how : std::uint8_t { now, drain };
+enum class stop_mode : std::uint8_t { now, drain };
 
 }  // namespace sluice::detail

@@ -1,7 +1,7 @@
 #pragma once
 
-// From an envelope to the handler: which of an actor's `on` takes a message, and what is done with
-// what it returns.
+// Calls the handler for an envelope: selects the `on` that takes the message, and turns its result
+// into the reply.
 
 #include <cstddef>
 #include <string>
@@ -24,55 +24,55 @@ namespace sluice::detail {
 template <class M>
 class letter : public envelope {
  public:
-  letter(const envelope_ops& how, M&& m) : envelope(how), message(std::move(m)) {}
+  letter(const envelope_ops& operations, M&& m) : envelope(operations), message(std::move(m)) {}
   M message;
 };
 
 template <class M>
 class request_letter final : public letter<M> {
  public:
-  request_letter(const envelope_ops& how, M&& m, responder<reply_of<M>> who)
-      : letter<M>(how, std::move(m)), to(std::move(who)) {
+  request_letter(const envelope_ops& operations, M&& m, responder<reply_of<M>> reply)
+      : letter<M>(operations, std::move(m)), asker(std::move(reply)) {
     this->is_request = true;
   }
-  responder<reply_of<M>> to;
+  responder<reply_of<M>> asker;
 };
 
-actor_error::reason reason_of(status how) noexcept;
+actor_error::reason reason_of(status result) noexcept;
 
-// One that did not get into the mailbox: the asker hears why.
+// Fails a request that was not accepted with the reason, and frees it.
 template <class M>
-void refuse(request_letter<M>& l, const std::string& by, status how) noexcept {
-  l.to.fail(std::make_exception_ptr(actor_error(reason_of(how), by, type_name<M>())));
+void refuse(request_letter<M>& l, const std::string& receiver, status result) noexcept {
+  l.asker.fail(std::make_exception_ptr(actor_error(reason_of(result), receiver, type_name<M>())));
   free_envelope(l);
 }
 
-// Frees it when the handler has returned or thrown.
+// Frees the envelope when the handler has returned or thrown.
 template <class E>
-class used_up {
+class envelope_guard {
  public:
-  explicit used_up(E& e) noexcept : e_(e) {}
-  used_up(const used_up&) = delete;
-  used_up& operator=(const used_up&) = delete;
-  ~used_up() { free_envelope(e_); }
+  explicit envelope_guard(E& e) noexcept : e_(e) {}
+  envelope_guard(const envelope_guard&) = delete;
+  envelope_guard& operator=(const envelope_guard&) = delete;
+  ~envelope_guard() { free_envelope(e_); }
 
  private:
   E& e_;
 };
 
 template <class T>
-inline constexpr bool gives_task = false;
+inline constexpr bool returns_task = false;
 template <class T>
-inline constexpr bool gives_task<task<T>> = true;
+inline constexpr bool returns_task<task<T>> = true;
 template <class T>
-inline constexpr bool gives_future = false;
+inline constexpr bool returns_future = false;
 template <class T>
-inline constexpr bool gives_future<future<T>> = true;
+inline constexpr bool returns_future<future<T>> = true;
 
-// What handles the messages of an actor: the actor itself, or what it has become.
+// A handler type H is the actor, or a behaviour set by `become`.
 template <class H, class M>
-concept takes_responder = requires(H& h, M m, responder<reply_of<M>> to) {
-  h.on(std::move(m), std::move(to));
+concept takes_responder = requires(H& h, M m, responder<reply_of<M>> asker) {
+  h.on(std::move(m), std::move(asker));
 };
 template <class H, class M>
 concept takes_alone = requires(H& h, M m) {
@@ -82,62 +82,63 @@ template <class H, class M>
 concept handles = takes_responder<H, M> || takes_alone<H, M>;
 
 template <class Reply, class Value>
-void answer_with(responder<Reply>& to, Value&& make) {
+void reply_with(responder<Reply>& asker, Value&& make) {
   try {
     if constexpr (std::is_void_v<Reply>) {
       make();
-      to.reply();
+      asker.reply();
     } else {
-      to.reply(make());
+      asker.reply(make());
     }
   } catch (...) {
-    to.fail(std::current_exception());
+    asker.fail(std::current_exception());
     throw;
   }
 }
 
-// What the handler gives; who asked hears what it throws instead.
+// Returns the handler's result; if it throws, the asker gets the exception too.
 template <class R, class F>
-auto asked_for(responder<R>& to, const F& handler) {
+auto result_or_fail(responder<R>& asker, const F& handler) {
   try {
     return handler();
   } catch (...) {
-    to.fail(std::current_exception());
+    asker.fail(std::current_exception());
     throw;
   }
 }
 
-// What a handler of the actor itself needs to be kept: it ends before the actor does.
-struct always_there {};
+// The keep-alive of the actor's own handlers: none is needed, they end before the actor does.
+struct no_keep_alive {};
 
-// Calls the handler. `to` answers nobody when the message was only sent. `keeps` what it is in, for
-// as long as it runs.
-template <class H, class M, class Keeps = always_there>
-void call_handler(cell& c, H& h, M& m, responder<reply_of<M>>& to, const Keeps& keeps = {}) {
+// Calls the handler. `asker` is empty if the message was only sent. `keeps` keeps the handler's
+// object alive while it runs.
+template <class H, class M, class Keeps = no_keep_alive>
+void call_handler(cell& c, H& h, M& m, responder<reply_of<M>>& asker, const Keeps& keeps = {}) {
   using reply = reply_of<M>;
   if constexpr (takes_responder<H, M>) {
-    using given = decltype(h.on(std::move(m), std::move(to)));
-    if constexpr (gives_task<given>) {
-      static_assert(std::is_void_v<typename given::value_type>,
-                    "a handler that takes a responder answers through that");
-      run_task(c, h, std::move(m), std::move(to), keeps);
+    using result = decltype(h.on(std::move(m), std::move(asker)));
+    if constexpr (returns_task<result>) {
+      static_assert(
+          std::is_void_v<typename result::value_type>,
+          "a handler that takes a responder replies through it: it must return void or task<>");
+      run_task(c, h, std::move(m), std::move(asker), keeps);
     } else {
-      h.on(std::move(m), std::move(to));
+      h.on(std::move(m), std::move(asker));
     }
   } else {
-    using given = decltype(h.on(std::move(m)));
-    if constexpr (gives_task<given>) {
+    using result = decltype(h.on(std::move(m)));
+    if constexpr (returns_task<result>) {
       static_assert(
-          std::is_void_v<reply> || std::is_convertible_v<typename given::value_type, reply>,
-          "the handler of a request must give its reply");
-      run_task(c, h, std::move(m), std::move(to), keeps);
-    } else if constexpr (gives_future<given>) {
-      auto later = asked_for(to, [&] { return h.on(std::move(m)); });
-      answer_later(c, std::move(later), std::move(to));
+          std::is_void_v<reply> || std::is_convertible_v<typename result::value_type, reply>,
+          "the handler of a request must return its reply");
+      run_task(c, h, std::move(m), std::move(asker), keeps);
+    } else if constexpr (returns_future<result>) {
+      auto later = result_or_fail(asker, [&] { return h.on(std::move(m)); });
+      reply_later(c, std::move(later), std::move(asker));
     } else {
-      static_assert(std::is_void_v<reply> || std::is_convertible_v<given, reply>,
-                    "the handler of a request must give its reply, or take a responder");
-      answer_with(to, [&]() -> decltype(auto) { return h.on(std::move(m)); });
+      static_assert(std::is_void_v<reply> || std::is_convertible_v<result, reply>,
+                    "the handler of a request must return its reply, or take a responder");
+      reply_with(asker, [&]() -> decltype(auto) { return h.on(std::move(m)); });
     }
   }
 }
@@ -147,27 +148,27 @@ struct dispatch {
   static constexpr std::size_t index = A::takes::template index_of<M>();
 
   static bool by_behaviour(cell& c, envelope& e) {
-    if (!c.is_behaving()) [[likely]]
+    if (!c.has_behaviour()) [[likely]]
       return false;
-    behaviour& now = *c.extra().behaviours.back();
-    const behaviour::handler instead = now.find(index);
+    behaviour& current = *c.extra().behaviours.back();
+    const behaviour::handler instead = current.find(index);
     if (instead == nullptr) return false;
-    instead(now, c, e);
+    instead(current, c, e);
     return true;
   }
 
   static void handle(cell& c, envelope& e) {
     if (by_behaviour(c, e)) return;
     auto& l = static_cast<letter<M>&>(e);
-    const used_up after(l);
+    const envelope_guard guard(l);
     A& a = static_cast<typed_cell<A>&>(c).state();
     if constexpr (!takes_responder<A, M> && std::is_void_v<reply_of<M>> &&
-                  !gives_task<decltype(on_of(a, l.message))> &&
-                  !gives_future<decltype(on_of(a, l.message))>) {
+                  !returns_task<decltype(on_of(a, l.message))> &&
+                  !returns_future<decltype(on_of(a, l.message))>) {
       a.on(std::move(l.message));
     } else {
-      responder<reply_of<M>> nobody;
-      call_handler(c, a, l.message, nobody);
+      responder<reply_of<M>> no_asker;
+      call_handler(c, a, l.message, no_asker);
     }
   }
   static void drop(envelope& e, const cell&, loss) noexcept {
@@ -181,26 +182,26 @@ struct dispatch {
   static void handle_asked(cell& c, envelope& e) {
     if (by_behaviour(c, e)) return;
     auto& l = static_cast<request_letter<M>&>(e);
-    const used_up after(l);
-    call_handler(c, static_cast<typed_cell<A>&>(c).state(), l.message, l.to);
+    const envelope_guard guard(l);
+    call_handler(c, static_cast<typed_cell<A>&>(c).state(), l.message, l.asker);
   }
-  static void drop_asked(envelope& e, const cell& to, loss why) noexcept {
+  static void drop_asked(envelope& e, const cell& receiver, loss why) noexcept {
     auto& l = static_cast<request_letter<M>&>(e);
-    l.to.fail(std::make_exception_ptr(
-        actor_error(why == loss::dropped ? actor_error::dropped : actor_error::gone, to.name(),
-                    type_name<M>())));
+    l.asker.fail(std::make_exception_ptr(
+        actor_error(why == loss::dropped ? actor_error::dropped : actor_error::terminated,
+                    receiver.name(), type_name<M>())));
     free_envelope(l);
   }
   static void refuse_asked(envelope& e, const std::exception_ptr& why) noexcept {
     auto& l = static_cast<request_letter<M>&>(e);
-    l.to.fail(why);
+    l.asker.fail(why);
     free_envelope(l);
   }
   static constexpr envelope_ops asked{&handle_asked, &drop_asked, type_name<M>(), lane_of<M>(),
                                       &refuse_asked};
 
  private:
-  // Never called: so that its result can be named also where `on` wants a responder.
+  // Never called: gives the result a name even if `on` takes a responder.
   static auto on_of(A& a, M& m) {
     if constexpr (takes_alone<A, M>) {
       if constexpr (!std::is_void_v<decltype(a.on(std::move(m)))>) {
@@ -210,7 +211,7 @@ struct dispatch {
   }
 };
 
-// The two ways into one actor for one message, without its type.
+// How one actor handles one message, sent or asked, without their types.
 struct message_ops {
   const envelope_ops* sent;
   const envelope_ops* asked;
@@ -218,7 +219,7 @@ struct message_ops {
 template <class A, class M>
 inline constexpr message_ops ops_for{&dispatch<A, M>::sent, &dispatch<A, M>::asked};
 
-// Named in what the compiler says about a message that an actor does not take.
+// The names appear in the compiler's error if an actor does not take a message.
 template <class Actor, class Message>
 inline constexpr bool this_actor_takes_this_message = Actor::takes::template contains<Message>;
 template <class Actor, class Message>

@@ -1,7 +1,6 @@
 #pragma once
 
-// A message on its way: what a mailbox holds. It knows the handler it is for, and how to go when
-// nobody handles it.
+// A message in a mailbox, with the operations to handle it or to drop it unhandled.
 
 #include <cstdint>
 #include <exception>
@@ -10,7 +9,7 @@
 
 #include "sluice/actor/actor_observer.hpp"
 #include "sluice/actor/message.hpp"
-#include "sluice/base/block_memory.hpp"
+#include "sluice/base/detail/block_memory.hpp"
 
 namespace sluice::detail {
 
@@ -18,39 +17,39 @@ class cell;
 class envelope;
 
 struct envelope_ops {
-  // In the actor's turn. Throws what the handler throws; the envelope is used up either way.
-  void (*handle)(cell& to, envelope& e);
-  // Nobody will; the envelope is used up. Who asked hears why.
-  void (*drop)(envelope& e, const cell& to, loss why) noexcept;
+  // In the actor's turn. Frees the envelope, and throws what the handler throws.
+  void (*handle)(cell& receiver, envelope& e);
+  // Frees an envelope that will not be handled; an asker gets `why` as an error.
+  void (*drop)(envelope& e, const cell& receiver, loss why) noexcept;
   std::string_view type;
   lane in_lane;
-  // The same for a reason of its own: who asked hears that.
+  // Like drop, but an asker gets this error.
   void (*refuse)(envelope& e, const std::exception_ptr& why) noexcept;
 };
 
 class envelope {
  public:
-  explicit envelope(const envelope_ops& how) noexcept : ops(&how) {}
+  explicit envelope(const envelope_ops& operations) noexcept : ops(&operations) {}
   envelope(const envelope&) = delete;
   envelope& operator=(const envelope&) = delete;
 
   envelope* next = nullptr;
   envelope* ahead = nullptr;  // see push_back_linked
   const envelope_ops* const ops;
-  std::uint64_t note = 0;   // the observer's
+  std::uint64_t note = 0;   // of the observer
   bool is_counted = true;   // against the mailbox's bound
-  bool is_request = false;  // it is a request_letter
+  bool is_request = false;  // this is a request_letter
   std::uint8_t behind = 0;  // see push_back_linked
-  bool is_tried = false;    // its sender has others to try: a refusal is not a loss
-  // The actor that sent it, where somebody is told of dead letters. 0: not an actor, or not known,
-  // as one whose number does not fit.
+  bool is_tried = false;    // its sender tries other actors: a rejection is not a loss
+  // The sending actor, if dead letters are reported. 0: not an actor, unknown, or an id of more
+  // than 32 bits.
   std::uint32_t from = 0;
 
  protected:
   ~envelope() = default;
 };
 
-// First in, first out; one pointer each way.
+// A FIFO list, linked in one direction.
 class envelope_list {
  public:
   bool empty() const noexcept { return first_ == nullptr; }
@@ -61,9 +60,9 @@ class envelope_list {
     (first_ == nullptr ? first_ : last_->next) = &e;
     last_ = &e;
   }
-  // The same for a list that is only ever taken as a whole: each then also knows one that comes
-  // `stride` later, so that a receiver on another core can have that on its way while it handles
-  // this one. Along `next` alone it would wait for each of them in turn.
+  // push_back for a list that is only taken as a whole: each envelope also points `stride` ahead,
+  // so that a receiver on another core prefetches that one while it handles this one. Following
+  // `next` alone would be one cache miss after another.
   void push_back_linked(envelope& e) noexcept {
     e.next = nullptr;
     if (first_ == nullptr) {
@@ -72,7 +71,7 @@ class envelope_list {
       first_ = last_ = &e;
       return;
     }
-    // Until there is one ahead, `ahead` is the one that is `behind` places behind.
+    // While an envelope has none ahead, its `ahead` points `behind` places back.
     last_->next = &e;
     if (last_->behind + 1 < stride) {
       e.behind = static_cast<std::uint8_t>(last_->behind + 1);
@@ -90,25 +89,25 @@ class envelope_list {
     if (e != nullptr) first_ = e->next;
     return e;
   }
-  // The same of what was taken as a whole.
+  // pop_front for a list that was taken as a whole.
   envelope* pop_linked() noexcept {
     envelope* const e = first_;
     if (e == nullptr) return nullptr;
     first_ = e->next;
-    __builtin_prefetch(e->ahead);  // null, or gone: no matter
+    __builtin_prefetch(e->ahead);  // null or freed: harmless
     return e;
   }
-  // All of another's, before its own.
+  // Moves all of `others` to the front.
   void prepend(envelope_list& others) noexcept {
     if (others.first_ == nullptr) return;
     others.last_->next = first_;
     if (first_ == nullptr) last_ = others.last_;
     first_ = std::exchange(others.first_, nullptr);
   }
-  // Takes out the newest that counts against the bound: walks the list. For small mailboxes that
-  // keep the latest. Null: there is none.
+  // Removes and returns the newest bounded envelope, or null. Walks the list: for the small
+  // mailboxes that keep the latest.
   envelope* pop_last_counted() noexcept {
-    envelope* before = nullptr;  // the one before the newest that counts, or null if that is first
+    envelope* before = nullptr;  // the predecessor of `found`, or null if it is first
     envelope* found = nullptr;
     envelope* last = nullptr;
     for (envelope* at = first_; at != nullptr; last = at, at = at->next) {
@@ -126,17 +125,17 @@ class envelope_list {
   static constexpr int stride = 4;
 
   envelope* first_ = nullptr;
-  envelope* last_ = nullptr;  // of a list that is not empty
+  envelope* last_ = nullptr;  // valid if the list is not empty
 };
 
 template <class E, class... Args>
 E* make_envelope(Args&&... args) {
   static_assert(alignof(E) <= block_unit, "no over-aligned messages");
-  void* const at = take_block(sizeof(E));
+  void* const memory = take_block(sizeof(E));
   try {
-    return ::new (at) E(std::forward<Args>(args)...);
+    return ::new (memory) E(std::forward<Args>(args)...);
   } catch (...) {
-    give_block(at, sizeof(E));
+    give_block(memory, sizeof(E));
     throw;
   }
 }

@@ -9,7 +9,7 @@ std::string error_text(const std::exception_ptr& error) {
   } catch (const std::exception& e) {
     return e.what();
   } catch (...) {
-    return "something that is no std::exception";
+    return "not a std::exception";
   }
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// Circles in a graph of who waits for whom.
+// Cycles in a graph of waits.
 
 #include <cstddef>
 #include <cstdint>
@@ -10,12 +10,12 @@ namespace sluice::detail {
 
 struct wait_arrow {
   std::uint64_t from;
-  std::uint64_t to;
+  std::uint64_t target;
 };
 
-// Each cycle as the places of its arrows in `arrows`, beginning at its smallest number. Every node
-// that is in a cycle is in one that is found: a shortest one of its own, or that of another node.
-// The same arrows in the same order give the same cycles.
+// Returns each cycle as indices into `arrows`, starting at its smallest node. Every node in a cycle
+// is in one of the results: a shortest cycle of its own, or one of another node. The result depends
+// only on the arrows and their order.
 std::vector<std::vector<std::size_t>> find_cycles(const std::vector<wait_arrow>& arrows);
 
 }  // namespace sluice::detail

@@ -17,7 +17,7 @@ TEST(find_cycles_test, AChainHasNone) {
   EXPECT_EQ(find_cycles({{1, 2}, {2, 3}, {4, 3}}), cycles{});
 }
 
-TEST(find_cycles_test, OneWhoWaitsForItselfIsOne) {
+TEST(find_cycles_test, ASelfLoopIsACycle) {
   EXPECT_EQ(find_cycles({{7, 7}}), (cycles{{0}}));
 }
 
@@ -25,28 +25,28 @@ TEST(find_cycles_test, BeginsAtTheSmallestNumber) {
   EXPECT_EQ(find_cycles({{3, 1}, {1, 2}, {2, 3}}), (cycles{{1, 2, 0}}));
 }
 
-TEST(find_cycles_test, LeavesOutThoseWhoWaitForOneInACycle) {
+TEST(find_cycles_test, LeavesOutNodesThatOnlyLeadToACycle) {
   EXPECT_EQ(find_cycles({{1, 5}, {5, 6}, {6, 5}, {2, 1}}), (cycles{{1, 2}}));
 }
 
-TEST(find_cycles_test, FindsEveryOneOfSeveral) {
+TEST(find_cycles_test, FindsEveryCycle) {
   EXPECT_EQ(find_cycles({{1, 2}, {2, 1}, {3, 4}, {4, 3}, {9, 9}}), (cycles{{0, 1}, {2, 3}, {4}}));
 }
 
 TEST(find_cycles_test, PrefersTheShortest) {
-  // 1 is in one with 3 and in a longer one with 2 and 4.
+  // Node 1 is in a cycle with 3 and in a longer one with 2 and 4.
   EXPECT_EQ(find_cycles({{1, 2}, {1, 3}, {2, 4}, {3, 1}, {4, 1}}), (cycles{{1, 3}, {0, 2, 4}}));
 }
 
-// Whether there is a way from one to another, by brute force.
-bool leads_to(const arrows& all, std::uint64_t from, std::uint64_t to) {
+// Returns whether there is a path, by brute force.
+bool leads_to(const arrows& all, std::uint64_t from, std::uint64_t target) {
   std::set<std::uint64_t> reached{from};
   for (bool grows = true; grows;) {
     grows = false;
     for (const wait_arrow& a : all) {
       if (!reached.contains(a.from)) continue;
-      if (a.to == to) return true;
-      grows = reached.insert(a.to).second || grows;
+      if (a.target == target) return true;
+      grows = reached.insert(a.target).second || grows;
     }
   }
   return false;
@@ -65,7 +65,7 @@ TEST(find_cycles_test, AgreesWithBruteForce) {
     std::set<std::uint64_t> covered;
     for (const auto& cycle : found) {
       for (std::size_t i = 0; i < cycle.size(); ++i) {
-        EXPECT_EQ(all[cycle[i]].to, all[cycle[(i + 1) % cycle.size()]].from);
+        EXPECT_EQ(all[cycle[i]].target, all[cycle[(i + 1) % cycle.size()]].from);
         EXPECT_GE(all[cycle[i]].from, all[cycle[0]].from);
         covered.insert(all[cycle[i]].from);
       }

@@ -1,7 +1,7 @@
 #pragma once
 
-// A handler that is a coroutine, while it runs. It is resumed in its actor's turn, whatever it
-// awaits, and as long as it has the floor no other message of that actor is begun.
+// Runs a handler that is a coroutine: every resumption is in its actor's turn, and while it has the
+// exclusive turn the actor begins no other message.
 
 #include <coroutine>
 #include <cstdint>
@@ -18,48 +18,48 @@
 
 namespace sluice::detail {
 
-// Where such a coroutine is resumed, and whether it has the floor.
-class handler_sink final : public work_sink, public watch::party_sink {
+// Resumes the coroutine in its actor's turn, and records whether it has the exclusive turn.
+class handler_sink final : public work_sink, public wait_report::party_sink {
  public:
-  explicit handler_sink(cell& c) noexcept : of(c), on(cell::current_mark()) {}
+  explicit handler_sink(cell& c) noexcept : owner(c), message(cell::current_mark()) {}
   void post(work& item) noexcept override {
-    const bool taken = of.resume(item);
-    check(taken, "sluice::actor", "not to end before its coroutines");
+    const bool is_accepted = owner.resume(item);
+    check(is_accepted, "sluice::actor", "an actor to end after its coroutines");
   }
-  void take_floor() noexcept {
-    of.take_floor();
-    has_floor.store(true, relaxed);
+  void acquire_exclusive() noexcept {
+    owner.acquire_exclusive();
+    is_exclusive_.store(true, relaxed);
   }
-  void give_floor() noexcept {
-    if (!has_floor.load(relaxed)) return;
-    has_floor.store(false, relaxed);
-    of.give_floor(on);
+  void release_exclusive() noexcept {
+    if (!is_exclusive_.load(relaxed)) return;
+    is_exclusive_.store(false, relaxed);
+    owner.release_exclusive(message);
   }
-  // Who has the floor holds up the actor.
-  watch::party acts_for() const noexcept override {
-    // relaxed: whoever looks sees it as it was at one moment.
-    return has_floor.load(relaxed) ? of.acting_party() : watch::party();
+  // The holder of the exclusive turn acts for the actor.
+  wait_report::party acts_for() const noexcept override {
+    // relaxed: a wait report is a snapshot.
+    return is_exclusive_.load(relaxed) ? owner.acting_party() : wait_report::party();
   }
-  // Others are let in until as many have been done with it as have begun: a handler may let them in
-  // from inside, or from several places at once.
-  void begin_letting_in() noexcept {
-    ++letting_in_;
-    give_floor();
+  // Begins a reentrant scope: other messages are handled until every scope has ended. Scopes may
+  // nest, or overlap as in a when_all.
+  void begin_reentrant() noexcept {
+    ++reentrant_scopes_;
+    release_exclusive();
   }
-  // True: that was the last, and the handler wants the floor again.
-  bool end_letting_in() noexcept { return --letting_in_ == 0; }
-  // The cell has taken it for this one, which had let others in.
-  void go_on() noexcept {
-    has_floor.store(true, relaxed);
-    of.tell_resumed(on);
+  // Returns true if that was the last scope: the handler then needs the exclusive turn again.
+  bool end_reentrant() noexcept { return --reentrant_scopes_ == 0; }
+  // Called when the cell has acquired the exclusive turn for this handler again.
+  void reacquired() noexcept {
+    is_exclusive_.store(true, relaxed);
+    owner.report_resumed(message);
   }
 
-  cell& of;
-  const message_mark on;
-  atomic<bool> has_floor{false};  // changed in the actor's turn alone
+  cell& owner;
+  const message_mark message;
 
  private:
-  std::uint32_t letting_in_ = 0;
+  atomic<bool> is_exclusive_{false};  // changed only in the actor's turn
+  std::uint32_t reentrant_scopes_ = 0;
 };
 
 struct handler_run {
@@ -83,13 +83,13 @@ struct handler_run {
   };
 };
 
-// co_await gives the coroutine's own sink, and does not suspend.
-class own_sink_query {
+// co_await returns the sink of the awaiting coroutine, without suspending.
+class current_sink_query {
  public:
   bool await_ready() const noexcept { return false; }
   template <class Promise>
-  bool await_suspend(std::coroutine_handle<Promise> asking) noexcept {
-    found_ = dynamic_cast<handler_sink*>(asking.promise().resume_sink());
+  bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
+    found_ = dynamic_cast<handler_sink*>(awaiting.promise().resume_sink());
     return false;
   }
   handler_sink* await_resume() const noexcept { return found_; }
@@ -98,105 +98,105 @@ class own_sink_query {
   handler_sink* found_ = nullptr;
 };
 
-// co_await has the floor again, unless others are still let in from elsewhere in the handler.
-// While it waits for that, whoever watches knows of it.
-class floor_wait final : private work, private waiter {
+// co_await ends a reentrant scope and returns with the exclusive turn, unless another scope of the
+// handler is open. The wait appears in wait reports.
+class exclusive_wait final : private work, private waiter {
  public:
-  floor_wait(handler_sink& s, call_site at) noexcept
-      : waiter(&is_run_instead, false), sink_(s), limits_(at) {}
+  exclusive_wait(handler_sink& s, call_site at) noexcept
+      : waiter(&ignore_wake, false), sink_(s), limits_(at) {}
   bool await_ready() noexcept {
-    if (!sink_.end_letting_in()) return true;
-    if (sink_.of.is_held()) return false;
-    sink_.of.take_floor();
-    sink_.go_on();
+    if (!sink_.end_reentrant()) return true;
+    if (sink_.owner.is_exclusive()) return false;
+    sink_.owner.acquire_exclusive();
+    sink_.reacquired();
     return true;
   }
   template <class Promise>
   void await_suspend(std::coroutine_handle<Promise> waiting) {
     waiting_ = waiting;
-    if (watch::is_on()) [[unlikely]]
-      tell(watch::party_of(waiting));
-    sink_.of.wait_for_floor(*this);
+    if (wait_report::is_on()) [[unlikely]]
+      begin_report(wait_report::party_of(waiting));
+    sink_.owner.wait_for_exclusive(*this);
   }
   void await_resume() const noexcept {}
 
-  // Who has the floor may let others in from another part of it.
-  watch::subject about() const noexcept {
-    return {.object = &sink_.of,
+  // others_can_end: the holder may begin a reentrant scope from another part of its handler.
+  wait_report::subject wait_subject() const noexcept {
+    return {.object = &sink_.owner,
             .type = "sluice::actor",
-            .wants = "go on in",
-            .by = watch::served_by::one,
-            .others_could = true,
-            .whom = sink_.of.as_party(),
-            .how = "is on another message"};
+            .wants = "resume in",
+            .by = wait_report::served_by::one,
+            .others_can_end = true,
+            .target = sink_.owner.as_party(),
+            .activity = "is on another message"};
   }
 
  private:
-  void tell(watch::party who) noexcept {
-    const bool waits = commit();
-    check(waits, "sluice::actor", "a wait for the floor without limits");
-    told_.begin(*this, *this, limits_, who, &sink_);
+  void begin_report(wait_report::party waiting) noexcept {
+    const bool is_committed = commit();
+    check(is_committed, "sluice::actor", "a wait without limits to be committed (internal error)");
+    report_.begin(*this, *this, limits_, waiting, &sink_);
   }
   void run() noexcept override {
-    told_.end();
-    sink_.go_on();
+    report_.end();
+    sink_.reacquired();
     waiting_.resume();
   }
-  static void is_run_instead(waiter&) noexcept {}
+  static void ignore_wake(waiter&) noexcept {}
 
   handler_sink& sink_;
   std::coroutine_handle<> waiting_;
   const wait_limits limits_;
-  watch::wait_record told_;
+  wait_report::wait_record report_;
 };
 
-// What has been thrown is the actor's failure, unless it is only that it was asked to stop.
+// Fails the actor with `error`, unless it is only the result of a requested stop.
 void task_failed(cell& c, const std::exception_ptr& error) noexcept;
 
-// A: the actor. It, by what `keeps` it, and the message, in this frame, outlive the handler's own
-// coroutine.
+// A is the type with the handler. `a`, by way of `keeps`, and the message in this frame outlive the
+// coroutine of the handler.
 template <class A, class M, class Reply, class Keeps>
-handler_run run_task(cell& c, A& a, M m, responder<Reply> to, [[maybe_unused]] Keeps keeps) {
+handler_run run_task(cell& c, A& a, M m, responder<Reply> asker, [[maybe_unused]] Keeps keeps) {
   c.task_began();
-  handler_sink& sink = *co_await own_sink_query();
-  sink.take_floor();
+  handler_sink& sink = *co_await current_sink_query();
+  sink.acquire_exclusive();
   std::exception_ptr error;
   try {
-    if constexpr (requires { a.on(std::move(m), std::move(to)); }) {
-      co_await a.on(std::move(m), std::move(to));
+    if constexpr (requires { a.on(std::move(m), std::move(asker)); }) {
+      co_await a.on(std::move(m), std::move(asker));
     } else if constexpr (std::is_void_v<Reply>) {
       co_await a.on(std::move(m));
-      to.reply();
+      asker.reply();
     } else {
-      to.reply(co_await a.on(std::move(m)));
+      asker.reply(co_await a.on(std::move(m)));
     }
   } catch (...) {
     error = std::current_exception();
   }
   if (error != nullptr) {
-    to.fail(error);
+    asker.fail(error);
     task_failed(c, error);
   }
-  sink.give_floor();
+  sink.release_exclusive();
   c.task_ended();
 }
 
-// A future that answers when it is ready. Does not keep messages out.
+// Replies when the future is ready. Other messages are handled meanwhile.
 template <class Reply>
-handler_run answer_later(cell& c, future<Reply> f, responder<Reply> to) {
+handler_run reply_later(cell& c, future<Reply> f, responder<Reply> asker) {
   c.task_began();
   std::exception_ptr error;
   try {
     if constexpr (std::is_void_v<Reply>) {
       co_await std::move(f);
-      to.reply();
+      asker.reply();
     } else {
-      to.reply(co_await std::move(f));
+      asker.reply(co_await std::move(f));
     }
   } catch (...) {
     error = std::current_exception();
   }
-  if (error != nullptr) to.fail(error);
+  if (error != nullptr) asker.fail(error);
   c.task_ended();
 }
 

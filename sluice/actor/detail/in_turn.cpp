@@ -7,24 +7,24 @@
 
 namespace sluice::detail {
 
-void in_turn::room_for_one(std::uint32_t begun, std::uint32_t step) noexcept {
+void in_turn::add_free_slot(std::uint32_t begun, std::uint32_t step) noexcept {
   if (step > 1) {
-    if (!owes_) {
-      owes_ = true;
-      full_at_ = begun - 1;
+    if (!owes_slots_) {
+      owes_slots_ = true;
+      begun_when_full_ = begun - 1;
       since_ = seam::now();
       return;
     }
-    const std::uint32_t free = begun - full_at_;
-    // A look at the clock costs as much as a small message: one now and then is enough.
+    const std::uint32_t free = begun - begun_when_full_;
+    // Reading the clock costs as much as a small message: read it only at powers of two.
     if (free < step && (!std::has_single_bit(free) || seam::now() - since_ < long_wait)) return;
-    owes_ = false;
+    owes_slots_ = false;
   }
-  of.let_in();
+  owner.admit_senders();
 }
 
 void in_turn::falls_asleep() noexcept {
-  of.let_in();
+  owner.admit_senders();
   if (before_ != nullptr) before_->falls_asleep();
 }
 
@@ -32,12 +32,12 @@ void in_turn::woke_up() noexcept {
   if (before_ != nullptr) before_->woke_up();
 }
 
-watch::party in_turn::acts_for() const noexcept {
-  return of.acting_party();
+wait_report::party in_turn::acts_for() const noexcept {
+  return owner.acting_party();
 }
 
 void in_turn::helps_out() noexcept {
-  of.let_in();
+  owner.admit_senders();
   if (before_ != nullptr) before_->helps_out();
 }
 

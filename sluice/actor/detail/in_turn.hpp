@@ -1,20 +1,19 @@
 #pragma once
 
-// Marks this thread as in the turn of a cell, and around that perhaps of another one: of the parent
-// that spawns it, or of one whose handler runs other work while it joins a fork.
+// Marks this thread as in the turn of a cell. Turns nest: a turn can be inside that of the parent
+// that spawns the actor, or of an actor whose handler runs other work while it joins a fork.
 //
-// It also knows what that turn owes to senders that wait for room. Each message that is begun makes
-// room for one of them, but to let them in one by one costs a lock, a wake and a turn each. So it
-// lets them in when a sixteenth of the mailbox is free, and until then owes it to them. Somebody
-// who waits can be the very one that the handler waits for: so what is owed is paid
-//   - when a sixteenth is free, or sooner if the messages take long (at the next that is begun);
-//   - before the turn ends, however that is: also when a coroutine that keeps the floor suspends;
-//   - before this thread falls asleep in a wait of the library, whatever it waits for, and before
-//     it does other work in a join.
-// Nothing is owed from one turn to the next, and nothing by a mailbox for less than 32.
+// It also admits the senders that wait for capacity. Each bounded message that begins frees a slot,
+// but admitting senders one by one costs a lock, a wake and a turn each. So a turn admits them when
+// a sixteenth of the mailbox is free, and owes them the slots until then. The handler may itself
+// wait for one of those senders, so the slots are granted
+//   - when a sixteenth is free; if messages take long, at the next message that begins;
+//   - before the turn ends, also when a coroutine with the exclusive turn suspends;
+//   - before this thread sleeps in any wait of the library, and before it runs other work in a
+//   join.
+// Nothing is owed from one turn to the next, nor by a mailbox with a capacity below 32.
 //
-// And for whoever watches (sluice::inspect): what this thread does in the turn, it does for the
-// actor.
+// In wait reports (sluice::inspect) this thread acts for the actor during the turn.
 
 #include <chrono>
 #include <cstdint>
@@ -33,24 +32,24 @@ class in_turn final : public sleep_observer {
   in_turn& operator=(const in_turn&) = delete;
   ~in_turn();
 
-  // A message was begun, the so-manieth that counts, and senders wait. `step`: that many are let in
-  // at a time.
-  void room_for_one(std::uint32_t begun, std::uint32_t step) noexcept;
+  // Called when bounded message number `begun` has started while senders wait. Admits them in
+  // groups of `step`.
+  void add_free_slot(std::uint32_t begun, std::uint32_t step) noexcept;
 
   void falls_asleep() noexcept override;
   void woke_up() noexcept override;
   void helps_out() noexcept override;
-  watch::party acts_for() const noexcept override;
+  wait_report::party acts_for() const noexcept override;
   const sleep_observer* around() const noexcept override { return before_; }
 
-  cell& of;
+  cell& owner;
   in_turn* const outer;
 
  private:
   static constexpr std::chrono::microseconds long_wait{50};
 
-  bool owes_ = false;
-  std::uint32_t full_at_ = 0;  // if it owes: what was begun when there was no room
+  bool owes_slots_ = false;
+  std::uint32_t begun_when_full_ = 0;  // if owes_slots_: begun when the mailbox was full
   time_point since_;
   sleep_observer* const before_;
 };

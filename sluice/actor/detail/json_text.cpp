@@ -9,7 +9,7 @@ constexpr bool continues(char c) noexcept {
   return (static_cast<unsigned char>(c) & 0xc0U) == 0x80U;
 }
 
-// How many bytes the character that begins here has; 0: it is none.
+// Returns the length in bytes of the first character; 0 if it is not valid UTF-8.
 std::size_t character_bytes(std::string_view text) noexcept {
   const auto first = static_cast<unsigned char>(text[0]);
   if (first < 0x80) return 1;
@@ -21,73 +21,73 @@ std::size_t character_bytes(std::string_view text) noexcept {
   for (std::size_t i = 1; i < bytes; ++i) {
     if (!continues(text[i])) return 0;
   }
-  // Too long a form, a surrogate, or past the last character.
+  // Overlong form, surrogate, or beyond U+10FFFF.
   const auto second = static_cast<unsigned char>(text[1]);
   const bool is_bad = (first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f) ||
                       (first == 0xf0 && second < 0x90) || (first == 0xf4 && second > 0x8f);
   return is_bad ? 0 : bytes;
 }
 
-void append_ascii(std::string& to, char c) {
+void append_ascii(std::string& out, char c) {
   constexpr std::string_view digits = "0123456789abcdef";
   switch (c) {
     case '"':
-      to += "\\\"";
+      out += "\\\"";
       return;
     case '\\':
-      to += "\\\\";
+      out += "\\\\";
       return;
     case '\n':
-      to += "\\n";
+      out += "\\n";
       return;
     case '\t':
-      to += "\\t";
+      out += "\\t";
       return;
     default:
       break;
   }
   const auto code = static_cast<unsigned char>(c);
   if (code >= 0x20 && code != 0x7f) {
-    to += c;
+    out += c;
     return;
   }
-  to += "\\u00";
-  to += digits[code >> 4U];
-  to += digits[code & 0xfU];
+  out += "\\u00";
+  out += digits[code >> 4U];
+  out += digits[code & 0xfU];
 }
 
-void append_key(std::string& to, std::string_view key) {
-  if (!to.empty() && to.back() != '{') to += ',';
-  append_json_string(to, key);
-  to += ':';
+void append_key(std::string& out, std::string_view key) {
+  if (!out.empty() && out.back() != '{') out += ',';
+  append_json_string(out, key);
+  out += ':';
 }
 
 }  // namespace
 
-void append_json_string(std::string& to, std::string_view text) {
-  to += '"';
+void append_json_string(std::string& out, std::string_view text) {
+  out += '"';
   while (!text.empty()) {
     const std::size_t bytes = character_bytes(text);
     if (bytes == 0) {
-      to += "\xef\xbf\xbd";
+      out += "\xef\xbf\xbd";
     } else if (bytes == 1) {
-      append_ascii(to, text[0]);
+      append_ascii(out, text[0]);
     } else {
-      to += text.substr(0, bytes);
+      out += text.substr(0, bytes);
     }
     text.remove_prefix(bytes == 0 ? 1 : bytes);
   }
-  to += '"';
+  out += '"';
 }
 
-void append_json_field(std::string& to, std::string_view key, std::string_view text) {
-  append_key(to, key);
-  append_json_string(to, text);
+void append_json_field(std::string& out, std::string_view key, std::string_view text) {
+  append_key(out, key);
+  append_json_string(out, text);
 }
 
-void append_json_field(std::string& to, std::string_view key, std::uint64_t number) {
-  append_key(to, key);
-  to += std::to_string(number);
+void append_json_field(std::string& out, std::string_view key, std::uint64_t number) {
+  append_key(out, key);
+  out += std::to_string(number);
 }
 
 }  // namespace sluice::detail

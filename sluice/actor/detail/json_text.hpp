@@ -1,6 +1,6 @@
 #pragma once
 
-// Writes JSON for programs that read what actors did: names come from users, so they are escaped.
+// Writes JSON for programs that read what actors did. Names are user input, so they are escaped.
 
 #include <cstdint>
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace sluice::detail {
 
-// In quotes. What is not UTF-8 becomes U+FFFD.
-void append_json_string(std::string& to, std::string_view text);
+// Appends `text` in quotes. Invalid UTF-8 becomes U+FFFD.
+void append_json_string(std::string& out, std::string_view text);
 
-// "key":"text" and "key":number, with a comma in front unless it is the first of its object.
-void append_json_field(std::string& to, std::string_view key, std::string_view text);
-void append_json_field(std::string& to, std::string_view key, std::uint64_t number);
+// Appends "key":"text" or "key":number, preceded by a comma unless it is the first field.
+void append_json_field(std::string& out, std::string_view key, std::string_view text);
+void append_json_field(std::string& out, std::string_view key, std::uint64_t number);
 
 }  // namespace sluice::detail

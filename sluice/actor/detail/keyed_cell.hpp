@@ -1,6 +1,6 @@
 #pragma once
 
-// The cell of an actor that is kept by key, with its type.
+// The typed cell of an actor that is kept by key.
 
 #include <concepts>
 #include <functional>
@@ -18,23 +18,23 @@
 namespace sluice::detail {
 
 template <class A>
-concept says_its_state = requires(A& a, const A& c, std::string_view bytes) {
+concept has_saved_state = requires(A& a, const A& c, std::string_view bytes) {
   { c.save() } -> std::convertible_to<std::string>;
   a.load(bytes);
 };
 
 template <class A>
-using keyed_maker = std::function<void(void* at, const std::string& key)>;
+using keyed_maker = std::function<void(void* storage, const std::string& key)>;
 
 template <class A>
 class keyed_cell final : public typed_cell<A>, public keyed_life {
  public:
-  keyed_cell(cell& parent, executor& on, std::unique_ptr<cell_extra> extra, keyed_core& of,
-             const keyed_maker<A>& make, std::string key, cell_ptr before)
-      : typed_cell<A>(parent.system(), &parent, on, of.options().each),
-        keyed_life(static_cast<cell&>(*this), of, std::move(key), std::move(before)),
+  keyed_cell(cell& parent, executor& on, std::unique_ptr<cell_extra> extra, keyed_core& core,
+             const keyed_maker<A>& make, std::string key, cell_ptr predecessor)
+      : typed_cell<A>(parent.system(), &parent, on, core.options().each),
+        keyed_life(static_cast<cell&>(*this), core, std::move(key), std::move(predecessor)),
         make_(make) {
-    this->come_back();
+    this->set_has_successor();
     this->set_extra(std::move(extra));
   }
 
@@ -43,23 +43,23 @@ class keyed_cell final : public typed_cell<A>, public keyed_life {
   void construct() override { this->begin_loading(); }
   void destroy() noexcept override {
     if (!this->has_state()) return;
-    this->state_is_gone();
+    this->state_destroyed();
     typed_cell<A>::destroy();
   }
-  void tell_stopping() noexcept override {
-    if (this->has_state()) typed_cell<A>::tell_stopping();
+  void call_stopping() noexcept override {
+    if (this->has_state()) typed_cell<A>::call_stopping();
   }
-  bool ready_to_end() noexcept override { return this->saved_at_end(); }
-  cell_ptr successor() override { return this->next_one(); }
-  place_line* places() noexcept override { return this; }
-  cell_ptr successor_within(const wait_limits* limits, status& how) override {
-    return this->next_one_within(limits, how);
+  bool ready_to_end() noexcept override { return this->save_at_end(); }
+  cell_ptr successor() override { return this->find_successor(); }
+  place_queue* places() noexcept override { return this; }
+  cell_ptr successor_within(const wait_limits* limits, status& result) override {
+    return this->find_successor_within(limits, result);
   }
 
   void make_state(const std::string* saved) override {
-    const construction of(*this);
+    const construction scope(*this);
     make_(this->storage_, this->key());
-    if constexpr (says_its_state<A>) {
+    if constexpr (has_saved_state<A>) {
       if (saved == nullptr) return;
       try {
         this->state().load(*saved);
@@ -70,15 +70,15 @@ class keyed_cell final : public typed_cell<A>, public keyed_life {
     }
   }
   std::string state_to_save() const override {
-    if constexpr (says_its_state<A>) return this->state().save();
+    if constexpr (has_saved_state<A>) return this->state().save();
     return {};
   }
-  bool may_rest() const override {
-    if constexpr (requires(const A& a) { a.may_rest(); }) return this->state().may_rest();
+  bool may_passivate() const override {
+    if constexpr (requires(const A& a) { a.may_passivate(); }) return this->state().may_passivate();
     return true;
   }
 
-  const keyed_maker<A>& make_;  // the core's
+  const keyed_maker<A>& make_;  // owned by the core
 };
 
 template <class A>
@@ -86,24 +86,24 @@ class typed_keyed_core final : public keyed_core {
  public:
   typed_keyed_core(system_core& system, keyed_options o, keyed_maker<A> make)
       : keyed_core(system, std::move(o)), make_(std::move(make)) {
-    check(store() == nullptr || says_its_state<A>, "sluice::keyed_actors",
-          "an actor with save() and load(), since there is a store");
+    check(store() == nullptr || has_saved_state<A>, "sluice::keyed_actors",
+          "an actor with save() and load(), because options.store is set");
   }
 
  private:
-  keyed_life& make(std::string key, cell_ptr before) override {
+  keyed_life& make(std::string key, cell_ptr predecessor) override {
     actor_options named = options().each;
     named.name = options().type + "/" + key;
     std::unique_ptr<cell_extra> extra;
     executor& on = executor_for(system_, named, extra);
     return *new keyed_cell<A>(parent(), on, std::move(extra), *this, make_, std::move(key),
-                              std::move(before));
+                              std::move(predecessor));
   }
 
   const keyed_maker<A> make_;
 };
 
-// Each type of actor has one: what its keyed_actors are found by.
+// Its address is the key under which the system finds the keyed_actors of type A.
 template <class A>
 inline constexpr char keyed_kind = 0;
 

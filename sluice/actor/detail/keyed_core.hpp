@@ -1,13 +1,13 @@
 #pragma once
 
-// All actors of one type that are kept by key: which are in memory, and which of them goes next.
+// All actors of one type that are kept by key: which are in memory, and which is passivated next.
 //
-// One lock around a map and a list in the order of use. A cell is in the map from before it begins
-// until it is over or has a successor, so that a key never has two that load. The lock is held for
-// a lookup or a few links, never while something of the user's or of the store's runs.
+// One lock protects a map and a list in the order of use. A cell is in the map from before it
+// begins until it has terminated or has a successor, so no two cells load the same key at a time.
+// The lock is held for a lookup or a few links, never while code of the user or of the store runs.
 //
-// They are children of one cell of their own, which ends with the system or with the keyed_actors,
-// and in whose turn the idle ones are looked for.
+// The actors are children of one cell of their own, which ends with the system or with the
+// keyed_actors. Idle actors are searched for in its turn.
 
 #include <chrono>
 #include <memory>
@@ -35,116 +35,120 @@ class keyed_core : public std::enable_shared_from_this<keyed_core> {
   keyed_core& operator=(const keyed_core&) = delete;
   virtual ~keyed_core();
 
-  // Once, when there is a shared_ptr to it: makes the parent.
+  // Creates the parent. Called once, when a shared_ptr owns this object.
   void open();
   void close() noexcept;
   cell& parent() const noexcept { return *parent_; }
 
-  // Any thread. Finds it or makes it; that counts as its use. Where there is no room for one more
-  // it waits; null limits: it does not. Empty: `how` says why.
-  cell_ptr find(std::string_view key, const wait_limits* limits, status& how);
-  // The same for coroutines. `key` and `how` must outlive it.
-  task<cell_ptr> find_async(std::string_view key, wait_limits limits, status& how);
-  // Whatever room there is: for who must not wait.
+  // Any thread. Finds or creates the actor, and counts as a use of it. Waits within `limits` if
+  // live_limit actors are in memory; null limits: never waits. Empty: `result` is the reason.
+  cell_ptr find(std::string_view key, const wait_limits* limits, status& result);
+  // find for coroutines. `key` and `result` must outlive the task.
+  task<cell_ptr> find_async(std::string_view key, wait_limits limits, status& result);
+  // Finds or creates the actor beyond the limit: for callers that must not wait.
   cell_ptr find(std::string_view key);
-  // As it is in memory; empty: it is not.
+  // Returns the actor if it is in memory, else empty.
   cell_ptr live(std::string_view key) const;
-  cell_ptr successor(keyed_life& of);
-  cell_ptr successor(keyed_life& of, const wait_limits* limits, status& how);
-  // For coroutines with a plain ref: a place is kept for one that has waited (place_line.hpp).
-  enlisted wait_for_place(std::string_view key, wait_node& at, waiter& who) noexcept;
-  void leave_line(wait_node& at) noexcept;
-  void give_place_back() noexcept;
-  // One of these actors, that takes up a place itself: if all of them waited, none would ever rest.
-  bool has_no_room_for_sender() const noexcept;
+  cell_ptr successor(keyed_life& closed);
+  cell_ptr successor(keyed_life& closed, const wait_limits* limits, status& result);
+  // For coroutines with a plain ref: a place is reserved for a waiter that was woken
+  // (place_queue.hpp).
+  enlisted wait_for_place(std::string_view key, wait_node& node, waiter& waiting) noexcept;
+  void cancel_place_wait(wait_node& node) noexcept;
+  void release_place() noexcept;
+  // The calling actor is one of these and occupies a place itself: if all of them waited, none
+  // would ever be passivated.
+  bool is_called_by_member() const noexcept;
   future<void> forget(std::string_view key);
-  // Of another one than this, which takes nothing any more.
-  void forget(std::string_view key, keyed_life* not_this, promise<void> done);
+  // Removes the state by a cell other than `excluded`, which is closed.
+  void forget(std::string_view key, keyed_life* excluded, promise<void> done);
   keyed_stats stats() const;
 
-  // ---- for its lives
+  // ---- for keyed_life
 
   const keyed_options& options() const noexcept { return options_; }
   actor_store* store() const noexcept { return options_.store; }
-  void failed(const keyed_life& who, keyed_step what, const std::exception_ptr& why) noexcept;
+  void failed(const keyed_life& life, keyed_step step, const std::exception_ptr& error) noexcept;
   void count_load() noexcept { loads_.fetch_add(1, relaxed); }
   void count_save() noexcept { saves_.fetch_add(1, relaxed); }
-  void count_rest() noexcept { rests_.fetch_add(1, relaxed); }
-  // It was told to rest, and stays. The other: because it could not be saved.
-  void stayed(keyed_life& who) { stayed(who, crowded_wait); }
-  void stayed_unsaved(keyed_life& who) { stayed(who, failed_wait); }
-  // It is over.
-  void ended(keyed_life& who) noexcept;
-  // In the parent's turn: tells those to rest that were idle too long.
+  void count_passivation() noexcept { passivations_.fetch_add(1, relaxed); }
+  // Called for an actor that was ordered to passivate and stays live; the second if its save
+  // failed.
+  void stays_live(keyed_life& life) { stays_live(life, excess_wait); }
+  void stays_live_unsaved(keyed_life& life) { stays_live(life, failed_wait); }
+  // Called when it has terminated.
+  void ended(keyed_life& life) noexcept;
+  // In the parent's turn: passivates the actors that were idle too long.
   void sweep();
 
  protected:
-  virtual keyed_life& make(std::string key, cell_ptr before) = 0;
+  virtual keyed_life& make(std::string key, cell_ptr predecessor) = 0;
   system_core& system_;
 
  private:
   class parent_cell;
 
-  // Those that are told to rest, with what keeps them there.
-  struct leaver {
+  // An actor ordered to passivate, with a reference that keeps it.
+  struct passivation {
     cell_ptr held;
     keyed_life* life;
   };
 
-  static constexpr std::chrono::milliseconds crowded_wait{10};
+  static constexpr std::chrono::milliseconds excess_wait{10};
   static constexpr std::chrono::milliseconds failed_wait{1000};
   static constexpr int candidates_max = 32;
 
-  // Under lock_.
-  bool may_enter(std::string_view key) const;
+  // Must hold lock_.
+  bool can_enter(std::string_view key) const;
   bool has_place() const noexcept;
   void entered(std::string_view key) noexcept;
   bool enter(std::unique_lock<mutex>& hold, std::string_view key, const wait_limits* limits,
-             status& how, bool& waited);
-  // Without it: places that are free go to those in line.
+             status& result, bool& waited);
+  // Must not hold lock_. Reserves free places for the queued waiters.
   void grant_places() noexcept;
-  cell_ptr find_within(std::string_view key, keyed_life* not_this, const wait_limits* limits,
-                       status& how);
-  cell_ptr unless_last(cell_ptr found) const;
-  // Unlocks it. Made, it has the promise; else that is untouched.
-  cell_ptr find_or_make(std::unique_lock<mutex> hold, std::string_view key, keyed_life* not_this,
+  cell_ptr find_within(std::string_view key, keyed_life* excluded, const wait_limits* limits,
+                       status& result);
+  cell_ptr successor_or_none(cell_ptr found) const;
+  // Unlocks `hold`. A created actor takes over the promise; otherwise it is untouched.
+  cell_ptr find_or_make(std::unique_lock<mutex> hold, std::string_view key, keyed_life* excluded,
                         promise<void>* forgets);
-  // Under lock_.
-  keyed_life& put(std::string key, cell_ptr before);
-  cell_ptr take_out(keyed_life& who) noexcept;
-  void touch(keyed_life& who) noexcept;
-  static bool was_used_since(const keyed_life& who) noexcept;
-  leaver take_leave(keyed_life& who);
-  std::size_t too_many() const noexcept;
+  // Must hold lock_.
+  keyed_life& put(std::string key, cell_ptr predecessor);
+  cell_ptr take_out(keyed_life& life) noexcept;
+  void touch(keyed_life& life) noexcept;
+  static bool was_used_since(const keyed_life& life) noexcept;
+  passivation begin_passivation(keyed_life& life);
+  std::size_t excess() const noexcept;
 
-  void start(keyed_life& made);
-  void stayed(keyed_life& who, std::chrono::nanoseconds look_again);
+  void start(keyed_life& created);
+  void stays_live(keyed_life& life, std::chrono::nanoseconds retry_after);
   void trim();
-  static void send_to_rest(std::vector<leaver> those);
-  // Any thread: `what` in the parent's turn, after so long.
-  void later(std::chrono::nanoseconds wait, void (keyed_core::*what)());
-  void look_at_crowd();
+  static void passivate_all(std::vector<passivation> idle);
+  // Runs `step` in the parent's turn after `wait`. Any thread.
+  void later(std::chrono::nanoseconds wait, void (keyed_core::*step)());
+  void trim_again();
 
-  // Constant once it is open.
+  // Constant after open().
   const keyed_options options_;
   const std::size_t live_limit_;
   cell_ptr parent_;
 
   mutable mutex lock_;
-  // Protected by lock_. The keys are those of the lives; each has a reference to its cell.
-  std::unordered_map<std::string_view, keyed_life*> lives_;
-  condition room_;                     // there are fewer than live_limit_
-  wait_list places_;                   // those that have a place kept for them when there is one
-  std::size_t kept_ = 0;               // places, that have not been taken
-  bool line_is_next_ = false;          // of the two, when both wait
-  intrusive_list<keyed_life> by_use_;  // the one that was used longest ago first; none that leaves
-  std::size_t leaving_ = 0;
-  bool sweeps_ = false;   // a sweep is to come
-  bool crowded_ = false;  // look_at_crowd is to come
+  // Protected by lock_. A key is the string of its keyed_life. Each entry owns a reference to its
+  // cell.
+  std::unordered_map<std::string_view, keyed_life*> actors_;
+  condition place_freed_;              // notified when fewer than live_limit_ are live
+  wait_list places_;                   // waiters that get a place reserved
+  std::size_t reserved_ = 0;           // places that are not taken yet
+  bool places_are_next_ = false;       // whether places_ is served next, if both have waiters
+  intrusive_list<keyed_life> by_use_;  // least recently used first; without passivating actors
+  std::size_t passivating_ = 0;
+  bool has_sweep_timer_ = false;  // a sweep is scheduled
+  bool has_trim_timer_ = false;   // a trim_again is scheduled
 
   atomic<std::uint64_t> loads_{0};
   atomic<std::uint64_t> saves_{0};
-  atomic<std::uint64_t> rests_{0};
+  atomic<std::uint64_t> passivations_{0};
   atomic<std::uint64_t> failures_{0};
 };
 

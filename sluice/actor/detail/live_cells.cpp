@@ -5,9 +5,9 @@ namespace sluice::detail {
 std::vector<cell_ptr> live_cells(const cell& root) {
   std::vector<cell_ptr> all;
   std::vector<cell_ptr> to_visit;
-  const auto visit_children = [&](const cell& of) {
-    const std::vector<cell*> children = of.children();
-    // The last is visited first: so the eldest goes last onto the stack.
+  const auto visit_children = [&](const cell& parent) {
+    const std::vector<cell*> children = parent.children();
+    // The stack's last entry is visited first, so the eldest child is pushed last.
     for (auto at = children.rbegin(); at != children.rend(); ++at) {
       to_visit.push_back(cell_ptr::adopt(*at));
     }

@@ -1,13 +1,15 @@
 #pragma once
 
+// A list of the live actors of a system, for counters and reports.
+
 #include <vector>
 
 #include "sluice/actor/detail/cell.hpp"
 
 namespace sluice::detail {
 
-// Every actor below this one that lives, or did a moment ago: parents before their children, those
-// in the order of their making. Any thread.
+// Returns every live actor below `root`: a parent before its children, and those in the order of
+// their spawning. Some may have terminated meanwhile. Any thread.
 std::vector<cell_ptr> live_cells(const cell& root);
 
 }  // namespace sluice::detail

@@ -1,9 +1,9 @@
 #pragma once
 
-// Who the members of a group of like actors are right now, and to which of them a message goes.
+// The current members of a group of like actors, and the choice of the member for a message.
 //
 // Senders read the list as a snapshot, without a lock; the keeper (member_keeper.hpp) replaces it
-// as a whole. A sender that finds nobody waits until the list that it has seen is replaced.
+// as a whole. A sender that finds no open member waits until the list it has seen is replaced.
 
 #include <chrono>
 #include <cstddef>
@@ -33,27 +33,27 @@ struct group_options {
   supervision supervise{};
   std::size_t members_min = 1;
   std::size_t members_max = 1;
-  std::uint32_t grow_at = 0;  // 0: it does not grow or shrink by itself
+  std::uint32_t grow_at = 0;  // 0: its size is fixed
   std::chrono::nanoseconds grow_pause{0};
   std::chrono::nanoseconds idle_for{0};
-  // Makes one, as a child of `parent`.
+  // Spawns a member as a child of `parent`.
   std::function<cell_ptr(cell& parent, const actor_options& o)> spawn{};
 };
 
-// One that takes the place of another has its slot, and so its keys.
+// A replacement has the slot of its predecessor, and so its keys.
 struct member {
-  cell_ptr who;
+  cell_ptr target;
   std::uint64_t slot = 0;  // from 1
 };
 
 struct member_list {
   std::vector<member> all{};
   bool may_grow = false;
-  bool is_over = false;  // there will be no others
+  bool is_terminated = false;  // there will be no other members
   std::shared_ptr<event> replaced = std::make_shared<event>();
 };
 
-// What to do about a message that waits for a place among the keys; none for one without a key.
+// The key of a message; null: it has none.
 using key_if_any = const std::uint64_t*;
 
 class member_table {
@@ -66,26 +66,26 @@ class member_table {
   // ---- any thread
 
   view now() const noexcept { return list_.load(); }
-  // Null limits: without waiting. The envelope is somebody's if it says ok or dropped. `keeper` is
-  // who has lost it when all is over, and hears when the queues are long.
-  // `by`, if given: who has it then.
-  status hand_in(const cell_ptr& keeper, envelope& e, key_if_any key, const wait_limits* limits,
-                 cell_ptr* by = nullptr);
-  // The same for coroutines. All that is referred to must outlive it.
-  task<status> hand_in_async(const cell_ptr& keeper, envelope& e, key_if_any key,
-                             wait_limits limits, cell_ptr* by = nullptr);
-  // Empty: nobody is there.
+  // Null limits: never waits. The envelope is taken if it returns ok or dropped. `keeper` loses the
+  // message if the group has ended, and gets a report if mailboxes are long. `chosen`, if not null,
+  // is set to the last member tried.
+  status submit(const cell_ptr& keeper, envelope& e, key_if_any key, const wait_limits* limits,
+                cell_ptr* chosen = nullptr);
+  // submit for coroutines. The arguments referred to must outlive the task.
+  task<status> submit_async(const cell_ptr& keeper, envelope& e, key_if_any key, wait_limits limits,
+                            cell_ptr* chosen = nullptr);
+  // Empty: there is no member.
   cell_ptr owner_of(std::uint64_t key) const;
-  // Nobody is there any more, and never will be.
+  // Ends the group: there are no members, and there will be none.
   void end();
 
   // ---- the keeper
 
   void publish(std::vector<member> all, std::size_t draining);
 
-  // True from the moment at which a sender has called the keeper until that has looked.
-  atomic<bool> growth_asked{false};
-  std::size_t resized_to = 0;  // the keeper's own; 0: never. Outlives its restarts
+  // True from a sender's report until the keeper has checked the load.
+  atomic<bool> is_growth_reported{false};
+  std::size_t resized_to = 0;  // set by the keeper, kept over its restarts; 0: never resized
   // Written by the keeper.
   atomic<std::uint64_t> replaced{0};
   atomic<std::uint64_t> grown{0};
@@ -96,24 +96,25 @@ class member_table {
   counter refused;
 
  private:
-  struct tried {
-    status::code how;    // ok, dropped; full: all are; closed: nobody is there
-    std::size_t at = 0;  // whom it went to, or who is to be waited for
+  struct try_result {
+    status::code result;    // ok, dropped; full: all members are full; closed: no member is open
+    std::size_t index = 0;  // the member that took it, or the one to wait for
   };
 
-  tried try_each(const member_list& those, envelope& e, key_if_any key);
-  tried try_in_turn(const member_list& those, envelope& e, std::size_t first);
-  static tried try_by_key(const member_list& those, envelope& e, std::uint64_t key);
-  status offer(cell& to, envelope& e) const;
-  status took(const cell_ptr& keeper, const member_list& those, const cell& who, status how);
-  status refuse(status how);
+  try_result try_each(const member_list& list, envelope& e, key_if_any key);
+  try_result try_in_turn(const member_list& list, envelope& e, std::size_t first);
+  static try_result try_by_key(const member_list& list, envelope& e, std::uint64_t key);
+  status offer(cell& target, envelope& e) const;
+  status note_accepted(const cell_ptr& keeper, const member_list& list, const cell& target,
+                       status result);
+  status note_refused(status result);
   void replace(member_list next);
 
   const group_options options_;
-  const bool drops_;  // a mailbox that is full drops something
+  const bool drops_;  // a full mailbox drops messages
   atomic<std::uint32_t> turn_{0};
   mutex replacing_;
-  bool is_over_ = false;  // protected by replacing_
+  bool is_terminated_ = false;  // protected by replacing_
   snapshot<member_list> list_;
 };
 

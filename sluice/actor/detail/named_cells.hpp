@@ -1,6 +1,6 @@
 #pragma once
 
-// The names of a registry, without the types of the actors: of which type one is says its mark.
+// The type-erased table behind actor_registry; each entry has a type mark.
 
 #include <cstddef>
 #include <map>
@@ -24,11 +24,11 @@ class named_cells : public std::enable_shared_from_this<named_cells> {
   named_cells() = default;
   named_cells(const named_cells&) = delete;
   named_cells& operator=(const named_cells&) = delete;
-  ~named_cells() { watch::gone(this); }
+  ~named_cells() { wait_report::destroyed(this); }
 
-  // False: the name is taken.
-  bool add(std::string name, const cell_ptr& who, type_mark type);
-  bool remove(std::string_view name, const cell& who);
+  // Returns false if the name is taken.
+  bool add(std::string name, const cell_ptr& target, type_mark type);
+  bool remove(std::string_view name, const cell& target);
   cell_ptr find(std::string_view name, type_mark type) const;
   std::vector<std::string> names() const;
   std::size_t size() const noexcept;
@@ -37,37 +37,37 @@ class named_cells : public std::enable_shared_from_this<named_cells> {
  private:
   friend class name_wait;
   struct entry {
-    cell_ptr who;
+    cell_ptr target;
     type_mark type = nullptr;
   };
-  using wanted = std::pair<std::string, type_mark>;
+  using name_key = std::pair<std::string, type_mark>;
 
   cell_ptr find_locked(std::string_view name, type_mark type) const;
-  void forget(const cell* who);
+  void forget(const cell* ended);
 
   mutable mutex guard_;
   // Protected by guard_.
   std::map<std::string, entry, std::less<>> entries_;
-  // The names of each actor that is watched, also of one that has none any more: so it is watched
-  // once.
+  // The names of each watched actor. An actor whose names were all removed stays here, so that it
+  // is watched only once.
   std::unordered_map<const cell*, std::vector<std::string>> names_of_;
-  std::map<wanted, wait_list> waits_;
+  std::map<name_key, wait_list> waits_;
 };
 
-// One wait for a name, as wait.hpp wants it, but for the result.
+// The wait for a name: an operation for wait.hpp, without its result.
 class name_wait {
  public:
-  name_wait(named_cells& in, std::string name, type_mark type)
-      : in_(in), wanted_(std::move(name), type) {}
+  name_wait(named_cells& table, std::string name, type_mark type)
+      : table_(table), key_(std::move(name), type) {}
 
   bool ready() const noexcept { return false; }
   bool attempt();
-  enlisted enlist(waiter& who);
+  enlisted enlist(waiter& waiting);
   bool woken() const noexcept { return true; }
   void retract();
   spin_budget& spin() noexcept { return spin_; }
-  watch::subject about() const noexcept {
-    return {&in_, "sluice::actor_registry", "find a name in"};
+  wait_report::subject wait_subject() const noexcept {
+    return {&table_, "sluice::actor_registry", "find a name in"};
   }
 
  protected:
@@ -80,8 +80,8 @@ class name_wait {
     cell_ptr found;
   };
 
-  named_cells& in_;
-  const named_cells::wanted wanted_;
+  named_cells& table_;
+  const named_cells::name_key key_;
   node place_;
   spin_budget spin_;
 };

@@ -1,7 +1,7 @@
 #pragma once
 
-// The calls of a group of like actors, written once for routers and pools: those of a ref, and
-// those that go to all of them.
+// The calls of a group of like actors, shared by routers and pools: the calls of a ref, and calls
+// that address all members.
 
 #include <cstddef>
 #include <cstdint>
@@ -21,16 +21,16 @@
 
 namespace sluice {
 
-// What a router or a pool counts.
+// Counters of a router or a pool.
 struct actor_group_stats {
-  std::size_t members = 0;     // that take messages
-  std::size_t draining = 0;    // that finish what is in their mailbox, and end
-  std::size_t queued = 0;      // in the mailboxes of the first
-  std::uint64_t handed = 0;    // messages that a member has accepted; broadcasts are not in it
+  std::size_t members = 0;     // that accept messages
+  std::size_t draining = 0;    // that finish their mailbox, and end
+  std::size_t queued = 0;      // in the mailboxes of `members`
+  std::uint64_t handed = 0;    // messages accepted by a member, without broadcasts
   std::uint64_t refused = 0;   // full, timed out, stopped, closed
-  std::uint64_t replaced = 0;  // members that came in the place of one that had ended
-  std::uint64_t grown = 0;     // members that came because of the load
-  std::uint64_t drained = 0;   // members that were let go, and have ended
+  std::uint64_t replaced = 0;  // members that replaced an ended one
+  std::uint64_t grown = 0;     // members added because of the load
+  std::uint64_t drained = 0;   // members that were drained, and have ended
 };
 
 namespace detail {
@@ -60,16 +60,7 @@ class routed_calls : public send_calls<routed_calls<A>> {
  public:
   using actor_type = A;
 
-  // The general forms. They move from `m` only when the answer is ok or dropped.
-  template <message M>
-  status send_within(M& m, const wait_limits& limits) const {
-    return hand_in(m, &limits);
-  }
-  template <message M>
-  status try_send_ref(M& m) const {
-    return hand_in(m, nullptr);
-  }
-  // co_await gives a status. The message is lost if it is not ok.
+  // co_await returns a status. The message is lost if it is not ok.
   template <message M>
   task<status> async_send(M m, wait_limits limits = {}) const {
     const std::optional<std::uint64_t> key = key_of(m);
@@ -79,127 +70,128 @@ class routed_calls : public send_calls<routed_calls<A>> {
   template <request M>
   future<reply_of<M>> ask(M m, wait_limits limits = {}) const {
     const std::optional<std::uint64_t> key = key_of(m);
-    told_ask_ptr told = told_ask::of(*keeper_);
-    cell_ptr by;
+    reported_ask_ptr report = reported_ask::of(*keeper_);
+    cell_ptr chosen;
     auto answer = request_through(
-        *keeper_, *ops<M>().asked, std::move(m), told,
+        *keeper_, *ops<M>().asked, std::move(m), report,
         note_if_limited(*keeper_, *ops<M>().asked, limits), [&] { return name(); },
-        [&](envelope& e) { return hand_request(e, key, limits, told.get(), by); });
-    if (by) tell_member(future_access::parts(answer).way_back, *by);
-    return told_until(std::move(told), limits, std::move(answer));
+        [&](envelope& e) { return submit_request(e, key, limits, report.get(), chosen); });
+    if (chosen) report_member(future_access::parts(answer).way_back, *chosen);
+    return limited_reported(std::move(report), limits, std::move(answer));
   }
-  // co_await gives the reply; no thread is held up.
+  // co_await returns the reply; no thread is blocked.
   template <request M>
   task<reply_of<M>> async_ask(M m, wait_limits limits = {}) const {
     promise<reply_of<M>> answer;
     future<reply_of<M>> f = answer.get_future();
-    told_ask_ptr told = told_ask::of(*keeper_);
-    responder<reply_of<M>> asker(std::move(answer), told,
+    reported_ask_ptr report = reported_ask::of(*keeper_);
+    responder<reply_of<M>> asker(std::move(answer), report,
                                  note_if_limited(*keeper_, *ops<M>().asked, limits));
-    auto handing = async_forward(std::move(m), std::move(asker), limits);
-    return handed_and_answered(std::move(handing), std::move(f), std::move(told),
-                               std::move(limits));
+    auto submission = async_forward(std::move(m), std::move(asker), limits);
+    return submit_and_await(std::move(submission), std::move(f), std::move(report),
+                            std::move(limits));
   }
   template <request M>
   status forward(M m, responder<reply_of<M>> asker, const wait_limits& limits = {}) const {
     const std::optional<std::uint64_t> key = key_of(m);
-    const told_ask_ptr told = asker.told();  // whoever answers may be done with the other at once
+    // copied: a reply may destroy the responder at once
+    const reported_ask_ptr report = asker.report();
     const cancel_ref watched = asker.watched();
-    hand_on(asker, *keeper_);
-    cell_ptr by;
-    const status how = forward_through(
+    report_receiver(asker, *keeper_);
+    cell_ptr chosen;
+    const status result = forward_through(
         *ops<M>().asked, std::move(m), std::move(asker), [&] { return name(); },
-        [&](envelope& e) { return hand_request(e, key, limits, told.get(), by); });
-    if (by) tell_member(watched, *by);
-    return how;
+        [&](envelope& e) { return submit_request(e, key, limits, report.get(), chosen); });
+    if (chosen) report_member(watched, *chosen);
+    return result;
   }
   template <request M>
   task<status> async_forward(M m, responder<reply_of<M>> asker, wait_limits limits = {}) const {
     const std::optional<std::uint64_t> key = key_of(m);
-    hand_on(asker, *keeper_);
+    report_receiver(asker, *keeper_);
     envelope_ptr<request_letter<M>> l(
         make_envelope<request_letter<M>>(*ops<M>().asked, std::move(m), std::move(asker)));
     return forward_later<M>(table_, keeper_, std::move(l), key, std::move(limits));
   }
 
-  // ---- all of them
+  // ---- all members
 
-  // A copy to each. Never waits: one whose mailbox has no room is passed over, or drops as its
-  // policy says. Gives how many have accepted it.
+  // Sends a copy to each member, without waiting. A member with a full mailbox is skipped, or drops
+  // by its policy. Returns how many have accepted it.
   template <message M>
   std::size_t broadcast(const M& m) const {
     return to_all(m, nullptr);
   }
-  // The same, but waits for room at each of them, in turn, as long as the limits allow.
+  // Like broadcast, but waits for capacity at each member in turn, within the limits.
   template <message M>
-  std::size_t broadcast_within(const M& m, const wait_limits& limits) const {
+  std::size_t broadcast(const M& m, const wait_limits& limits) const {
     return to_all(m, &limits);
   }
-  // Asks all of them, without waiting for room, and gives the first answer that is one. The others
-  // are cancelled: their responders are no longer wanted. Fails when all have failed, with the last
-  // failure; at its limits, as `ask` does. Answers that come after the first are expected, and no
-  // late replies; those that come after its limits, when there was none in time, are. Of several
-  // that are asked no single one is waited for: an actor_watch finds no cycle that goes through
-  // such an ask.
+  // Asks all members, without waiting for capacity, and returns the first successful answer. The
+  // other requests are cancelled: their responders are no longer wanted. Fails with the last
+  // failure if all have failed, and at its limits like `ask`. Answers after the first are expected,
+  // and not late replies; without an answer in time, those after the limits are. An ask to several
+  // members waits for no single one: a stall_detector finds no cycle through it.
   template <request M>
   future<reply_of<M>> ask_first(const M& m, wait_limits limits = {}) const {
     using reply = reply_of<M>;
     if (limits.stop.stop_requested()) {
       return make_failed_future<reply>(actor_error(actor_error::stopped, name(), type_name<M>()));
     }
-    told_ask_ptr told = told_ask::of(*keeper_);
+    reported_ask_ptr report = reported_ask::of(*keeper_);
     std::vector<future<reply>> answers;
-    std::vector<const cell*> have_it;
-    const first_answer any_of_them = first_if_limited(limits);
-    const member_table::view those = table_->now();
-    for (const member& each : those->all) {
+    std::vector<const cell*> receivers;
+    const first_answer is_answered = first_if_limited(limits);
+    const member_table::view list = table_->now();
+    for (const member& each : list->all) {
       answers.push_back(request_through(
-          *each.who, *ops<M>().asked, M(m), nullptr,
-          note_if_limited(*each.who, *ops<M>().asked, limits, any_of_them),
-          [&] { return each.who->name(); },
+          *each.target, *ops<M>().asked, M(m), nullptr,
+          note_if_limited(*each.target, *ops<M>().asked, limits, is_answered),
+          [&] { return each.target->name(); },
           [&](envelope& e) {
             e.is_tried = true;
-            const status how = each.who->send(e, nullptr);
-            if (how && told != nullptr) have_it.push_back(each.who.get());
-            return how;
+            const status result = each.target->send(e, nullptr);
+            if (result && report != nullptr) receivers.push_back(each.target.get());
+            return result;
           }));
     }
-    // Of several any may answer: then no single one is waited for.
-    if (have_it.size() == 1) told->move_to(*have_it[0]);
+    // With several receivers the ask waits for no single one.
+    if (receivers.size() == 1) report->move_to(*receivers[0]);
     if (answers.empty()) {
-      const auto why = those->is_over ? actor_error::gone : actor_error::full;
-      return told_until(std::move(told), limits,
-                        make_failed_future<reply>(actor_error(why, name(), type_name<M>())));
+      const auto reason = list->is_terminated ? actor_error::terminated : actor_error::full;
+      return limited_reported(
+          std::move(report), limits,
+          make_failed_future<reply>(actor_error(reason, name(), type_name<M>())));
     }
     auto first = when_any_success(std::move(answers)).then([](first_value<reply> won) {
       if constexpr (!std::is_void_v<reply>) return std::move(won.value);
     });
-    return told_until(std::move(told), limits, std::move(first));
+    return limited_reported(std::move(report), limits, std::move(first));
   }
 
-  // ---- looking
+  // ---- inspection
 
-  // The members, in the order of their slots.
+  // Returns the members in the order of their slots.
   std::vector<ref<A>> members() const {
     std::vector<ref<A>> all;
-    const member_table::view those = table_->now();
-    for (const member& each : those->all) all.emplace_back(each.who);
+    const member_table::view list = table_->now();
+    for (const member& each : list->all) all.emplace_back(each.target);
     return all;
   }
-  // To whom a key belongs right now; empty: nobody is there.
+  // Returns the member that a key belongs to now; empty: the group has no member.
   template <class K>
   ref<A> owner_of(const K& key) const {
     return ref<A>(table_->owner_of(key_bits(key)));
   }
   std::size_t size() const noexcept { return table_->now()->all.size(); }
   std::string name() const { return keeper_->name(); }
-  // True: it takes nothing any more, and never will.
-  bool is_over() const noexcept { return table_->now()->is_over; }
+  // True: it accepts nothing, and never will again.
+  bool is_terminated() const noexcept { return table_->now()->is_terminated; }
   actor_group_stats stats() const {
     actor_group_stats s;
-    const member_table::view those = table_->now();
-    s.members = those->all.size();
-    for (const member& each : those->all) s.queued += each.who->queued();
+    const member_table::view list = table_->now();
+    s.members = list->all.size();
+    for (const member& each : list->all) s.queued += each.target->queued();
     s.draining = table_->draining.load(relaxed);
     s.handed = static_cast<std::uint64_t>(table_->handed.sum());
     s.refused = static_cast<std::uint64_t>(table_->refused.sum());
@@ -211,28 +203,30 @@ class routed_calls : public send_calls<routed_calls<A>> {
 
   // ---- ending
 
-  // All members end: after the message that each is on; after those in their mailboxes. From here
-  // on senders hear closed.
+  // Ends all members: `stop` after the message that each is handling, `close` after those in its
+  // mailbox. From here on senders get closed.
   void stop() const {
-    const member_table::view those = table_->now();
+    const member_table::view list = table_->now();
     table_->end();
-    // The keeper first: then it replaces none of the others.
-    keeper_->request_stop(stop_how::now);
-    for (const member& each : those->all) each.who->request_stop(stop_how::now);
+    // The keeper first, so that it replaces no member.
+    keeper_->request_stop(stop_mode::now);
+    for (const member& each : list->all) each.target->request_stop(stop_mode::now);
   }
   void close() const {
     table_->end();
-    keeper_->request_stop(stop_how::drain);
+    keeper_->request_stop(stop_mode::drain);
   }
-  // Complete when the last member has ended, and nobody replaces it.
+  // Ready when the last member has ended, and none will be replaced.
   future<actor_end> ended() const { return ref<member_keeper>(keeper_).ended(); }
 
  protected:
   template <class... Args>
   routed_calls(cell& parent, group_options o, Args&&... args) {
-    using make = from_arguments<A, std::decay_t<Args>...>;
-    o.spawn = [m = make(std::in_place, std::forward<Args>(args)...)](
-                  cell& keeper, const actor_options& how) { return spawn_cell<A>(keeper, how, m); };
+    using maker = from_arguments<A, std::decay_t<Args>...>;
+    o.spawn = [m = maker(std::in_place, std::forward<Args>(args)...)](
+                  cell& keeper, const actor_options& options) {
+      return spawn_cell<A>(keeper, options, m);
+    };
     table_ = std::make_shared<member_table>(std::move(o));
     keeper_ = member_keeper::begin(parent, table_);
   }
@@ -242,41 +236,46 @@ class routed_calls : public send_calls<routed_calls<A>> {
 
   const cell_ptr& keeper() const noexcept { return keeper_; }
 
-  // Whoever makes a group in a handler is its parent.
+  // The actor that creates a group in a handler is its parent.
   template <class P>
   static cell& own_turn_of(const ref<P>& parent) {
     cell& c = parent.cell_of();
     check(cell::current() == &c || is_under_construction(c), "sluice::actor_router",
-          "to be made by its parent, in a handler or constructor of that");
+          "to be created by its parent, in a handler or constructor");
     return c;
   }
 
  private:
+  friend class send_calls<routed_calls<A>>;
+  template <message M>
+  status deliver(M& m, const wait_limits* limits) const {
+    return submit(m, limits);
+  }
   template <class M>
   static constexpr const message_ops& ops() noexcept {
     return ops_of<A, M>();
   }
 
-  // A request, which the observer sees at the member that has it.
-  status hand_request(envelope& e, const std::optional<std::uint64_t>& key,
-                      const wait_limits& limits, told_ask* told, cell_ptr& by) const {
-    const bool is_seen = told != nullptr || watch::is_on();
-    const status how =
-        table_->hand_in(keeper_, e, address_of(key), &limits, is_seen ? &by : nullptr);
-    if (by && told != nullptr) told->move_to(*by);
-    return how;
+  // Submits a request, and reports the member that has it to the observer.
+  status submit_request(envelope& e, const std::optional<std::uint64_t>& key,
+                        const wait_limits& limits, reported_ask* report, cell_ptr& chosen) const {
+    const bool is_seen = report != nullptr || wait_report::is_on();
+    const status result =
+        table_->submit(keeper_, e, address_of(key), &limits, is_seen ? &chosen : nullptr);
+    if (chosen && report != nullptr) report->move_to(*chosen);
+    return result;
   }
 
-  // The same for whoever watches, unless the member has handed it on already.
-  void tell_member(const cancel_ref& answer, const cell& by) const noexcept {
-    if (answer) answer->made_by_next(keeper_->as_party(), by.as_party());
+  // Reports that member in wait reports, unless it has forwarded the request already.
+  void report_member(const cancel_ref& answer, const cell& receiver) const noexcept {
+    if (answer) answer->made_by_next(keeper_->as_party(), receiver.as_party());
   }
 
   template <class M>
-  status hand_in(M& m, const wait_limits* limits) const {
+  status submit(M& m, const wait_limits* limits) const {
     const std::optional<std::uint64_t> key = key_of(m);
     return send_through(*ops<M>().sent, m, [&](envelope& e) {
-      return table_->hand_in(keeper_, e, address_of(key), limits);
+      return table_->submit(keeper_, e, address_of(key), limits);
     });
   }
 
@@ -284,38 +283,38 @@ class routed_calls : public send_calls<routed_calls<A>> {
   static task<status> send_later(std::shared_ptr<member_table> table, cell_ptr keeper,
                                  envelope_ptr<letter<M>> l, std::optional<std::uint64_t> key,
                                  wait_limits limits) {
-    auto handing = table->hand_in_async(keeper, *l, address_of(key), std::move(limits));
-    const status how = co_await std::move(handing);
-    if (how == status::ok || how == status::dropped) (void)l.release();
-    co_return how;
+    auto submission = table->submit_async(keeper, *l, address_of(key), std::move(limits));
+    const status result = co_await std::move(submission);
+    if (result == status::ok || result == status::dropped) (void)l.release();
+    co_return result;
   }
 
   template <class M>
   static task<status> forward_later(std::shared_ptr<member_table> table, cell_ptr keeper,
                                     envelope_ptr<request_letter<M>> l,
                                     std::optional<std::uint64_t> key, wait_limits limits) {
-    const told_ask_ptr told = l->to.told();
-    const cancel_ref watched = l->to.watched();
-    cell_ptr by;
-    auto handing = table->hand_in_async(keeper, *l, address_of(key), std::move(limits),
-                                        told != nullptr || watched ? &by : nullptr);
-    const status how = co_await std::move(handing);
-    if (by && told != nullptr) told->move_to(*by);
-    if (by && watched) watched->made_by_next(keeper->as_party(), by->as_party());
-    co_return settle_request<M>(std::move(l), how, [&] { return keeper->name(); });
+    const reported_ask_ptr report = l->asker.report();
+    const cancel_ref watched = l->asker.watched();
+    cell_ptr chosen;
+    auto submission = table->submit_async(keeper, *l, address_of(key), std::move(limits),
+                                          report != nullptr || watched ? &chosen : nullptr);
+    const status result = co_await std::move(submission);
+    if (chosen && report != nullptr) report->move_to(*chosen);
+    if (chosen && watched) watched->made_by_next(keeper->as_party(), chosen->as_party());
+    co_return finish_request<M>(std::move(l), result, [&] { return keeper->name(); });
   }
 
   template <class M>
   std::size_t to_all(const M& m, const wait_limits* limits) const {
     std::size_t accepted = 0;
-    const member_table::view those = table_->now();
-    for (const member& each : those->all) {
+    const member_table::view list = table_->now();
+    for (const member& each : list->all) {
       M copy(m);
-      const status how = send_through(*ops<M>().sent, copy, [&](envelope& e) {
+      const status result = send_through(*ops<M>().sent, copy, [&](envelope& e) {
         e.is_tried = true;
-        return each.who->send(e, limits);
+        return each.target->send(e, limits);
       });
-      if (how) ++accepted;
+      if (result) ++accepted;
     }
     return accepted;
   }

@@ -1,14 +1,18 @@
 #pragma once
 
-// The calls that come down to two others, `send_within` and `try_send_ref`: written once for all
-// that a message can be sent to. `Usual` is the message of one that takes only that.
+// Every form of `send`, written once for all types that take messages. `Usual` is the message type
+// of a receiver of only one type, so that `send({...})` needs no type name.
+//
+// Self befriends this class and has
+//
+//   status deliver(M& m, const wait_limits* limits) const
+//
+// which moves from `m` only on ok and dropped, and never waits if `limits` is null.
 
-#include <chrono>
-#include <stop_token>
+#include <type_traits>
 #include <utility>
 
 #include "sluice/actor/message.hpp"
-#include "sluice/base/deadline.hpp"
 #include "sluice/base/outcome.hpp"
 #include "sluice/sync/waiter.hpp"
 
@@ -17,28 +21,25 @@ namespace sluice::detail {
 template <class Self, class Usual = void>
 class send_calls {
  public:
+  // Sends the message; under `block`, waits for capacity within the limits. Moves from `m` only on
+  // ok and dropped.
   template <message M = Usual>
-  status send(M m) const {
-    const wait_limits none;
-    return self().send_within(m, none);
-  }
-  template <message M = Usual>
-  status send(M m, std::stop_token stop) const {
-    return self().send_within(m, wait_limits(std::move(stop)));
+  status send(M&& m, const wait_limits& limits = {}) const
+      requires(!std::is_reference_v<M> && !std::is_const_v<M>) {
+    return self().deliver(m, &limits);
   }
   template <message M = Usual>
-  status try_send(M m) const {
-    return self().try_send_ref(m);
+  status send(const M& m, const wait_limits& limits = {}) const {
+    return send(M(m), limits);
   }
-  template <message M = Usual, class Rep, class Period>
-  status try_send_for(M m, std::chrono::duration<Rep, Period> wait,
-                      std::stop_token stop = {}) const {
-    return self().send_within(m, {deadline::after(wait), std::move(stop)});
+  // Never waits: returns `full` also under `block`.
+  template <message M = Usual>
+  status try_send(M&& m) const requires(!std::is_reference_v<M> && !std::is_const_v<M>) {
+    return self().deliver(m, nullptr);
   }
-  template <message M = Usual, class Clock, class Duration>
-  status try_send_until(M m, std::chrono::time_point<Clock, Duration> when,
-                        std::stop_token stop = {}) const {
-    return self().send_within(m, {deadline::at(when), std::move(stop)});
+  template <message M = Usual>
+  status try_send(const M& m) const {
+    return try_send(M(m));
   }
 
  protected:

@@ -1,11 +1,13 @@
 #pragma once
 
+// Durations as text, for reports.
+
 #include <chrono>
 #include <string>
 
 namespace sluice::detail {
 
-// For people: "250 ms", "1.234 us".
+// Returns the duration in a readable unit: "250 ms", "1.234 us".
 std::string time_text(std::chrono::nanoseconds time);
 
 }  // namespace sluice::detail

@@ -5,8 +5,8 @@
 #include <unordered_set>
 
 #include "sluice/actor/detail/become.hpp"
-#include "sluice/base/callback.hpp"
 #include "sluice/base/check.hpp"
+#include "sluice/base/detail/callback.hpp"
 
 namespace sluice::detail {
 namespace {
@@ -27,74 +27,75 @@ std::string_view topic_table::text_of(std::string_view pattern) noexcept {
 }
 
 topic_table::by_text& topic_table::place_of(const subscriber& s) {
-  of_type& those = types_[s.type];
-  return has_star(s.pattern) ? those.beginnings : those.whole;
+  of_type& lists = types_[s.type];
+  return has_star(s.pattern) ? lists.beginnings : lists.whole;
 }
 
 // ---- subscribing
 
 subscription topic_table::add(std::shared_ptr<subscriber> s) {
   check(is_pattern(s->pattern), "sluice::event_bus",
-        "a pattern with no star but as the whole of its last part");
-  const cell_ptr who = s->who;
+        "a pattern with '*' only as its whole last part");
+  const cell_ptr target = s->target;
   bool is_first = false;
   subscription number{};
   {
-    list before;  // destroyed without the lock
+    list previous;  // destroyed after unlock
     const std::lock_guard hold(guard_);
-    list& those = place_of(*s)[std::string(text_of(s->pattern))];
+    list& current = place_of(*s)[std::string(text_of(s->pattern))];
     auto next = std::make_shared<std::vector<std::shared_ptr<subscriber>>>();
-    if (those != nullptr) {
-      const auto same = std::ranges::find(*those, who, [](const auto& each) { return each->who; });
-      if (same != those->end()) return (*same)->number;
-      next->reserve(those->size() + 1);
-      *next = *those;
+    if (current != nullptr) {
+      const auto same =
+          std::ranges::find(*current, target, [](const auto& each) { return each->target; });
+      if (same != current->end()) return (*same)->number;
+      next->reserve(current->size() + 1);
+      *next = *current;
     }
     number = s->number = subscription(++last_);
-    const auto [mine, is_unwatched] = of_actor_.try_emplace(who.get());
+    const auto [numbers, is_unwatched] = of_actor_.try_emplace(target.get());
     is_first = is_unwatched;
-    mine->second.push_back(number);
+    numbers->second.push_back(number);
     all_.emplace(number, s);
     next->push_back(std::move(s));
-    before = std::exchange(those, std::move(next));
+    previous = std::exchange(current, std::move(next));
   }
-  // Without the lock: it may call back at once.
+  // Without the lock: the callback may run at once.
   if (is_first) {
-    watch_end(*who, [table = weak_from_this(), which = who.get()](const actor_end&) {
-      if (const auto still_there = table.lock()) still_there->forget(which);
+    watch_end(*target, [weak = weak_from_this(), ended = target.get()](const actor_end&) {
+      if (const auto table = weak.lock()) table->forget(ended);
     });
   }
   return number;
 }
 
-bool topic_table::remove(subscription which) {
-  std::shared_ptr<subscriber> gone;
+bool topic_table::remove(subscription number) {
+  std::shared_ptr<subscriber> removed;
   const std::lock_guard hold(guard_);
-  const auto at = all_.find(which);
+  const auto at = all_.find(number);
   if (at == all_.end()) return false;
-  gone = std::move(at->second);
+  removed = std::move(at->second);
   all_.erase(at);
-  std::erase(of_actor_[gone->who.get()], which);
-  take_out(*gone);
+  std::erase(of_actor_[removed->target.get()], number);
+  take_out(*removed);
   return true;
 }
 
-void topic_table::forget(const cell* who) {
-  std::vector<std::shared_ptr<subscriber>> gone;
+void topic_table::forget(const cell* ended) {
+  std::vector<std::shared_ptr<subscriber>> removed;
   const std::lock_guard hold(guard_);
-  const auto found = of_actor_.find(who);
+  const auto found = of_actor_.find(ended);
   if (found == of_actor_.end()) return;
-  for (const subscription which : found->second) {
-    const auto at = all_.find(which);
-    gone.push_back(std::move(at->second));
+  for (const subscription number : found->second) {
+    const auto at = all_.find(number);
+    removed.push_back(std::move(at->second));
     all_.erase(at);
-    take_out(*gone.back());
+    take_out(*removed.back());
   }
   of_actor_.erase(found);
 }
 
-// What its list was is destroyed under the lock, but that destroys no subscriber: `s` is held, and
-// so are the others.
+// The old list is destroyed under the lock, but no subscriber is: the new list holds the others,
+// and the caller holds `s`.
 void topic_table::take_out(const subscriber& s) {
   by_text& place = place_of(s);
   const auto at = place.find(text_of(s.pattern));
@@ -112,19 +113,19 @@ void topic_table::take_out(const subscriber& s) {
 
 // ---- publishing
 
-// The most specific first.
+// Returns the lists that match, the most specific first.
 std::vector<topic_table::list> topic_table::matching(type_mark type, std::string_view topic) const {
   std::vector<list> found;
-  const auto add = [&](const by_text& in, std::string_view text) {
-    if (const auto at = in.find(text); at != in.end()) found.push_back(at->second);
+  const auto add = [&](const by_text& lists, std::string_view text) {
+    if (const auto at = lists.find(text); at != lists.end()) found.push_back(at->second);
   };
   const std::lock_guard hold(guard_);
-  const auto of = types_.find(type);
-  if (of == types_.end()) return found;
-  add(of->second.whole, topic);
-  const by_text& beginnings = of->second.beginnings;
+  const auto of_this_type = types_.find(type);
+  if (of_this_type == types_.end()) return found;
+  add(of_this_type->second.whole, topic);
+  const by_text& beginnings = of_this_type->second.beginnings;
   if (beginnings.empty()) return found;
-  // The part before a dot and the dot, for each of them: a star stands for one character at least.
+  // For each dot, the text up to and including it. A star stands for at least one character.
   std::string_view rest = topic.substr(0, topic.empty() ? 0 : topic.size() - 1);
   for (;;) {
     const std::size_t dot = rest.rfind('.');
@@ -140,41 +141,41 @@ std::size_t topic_table::publish(type_mark type, std::string_view topic, const v
   published_.increment();
   const std::vector<list> lists = matching(type, topic);
   std::size_t accepted = 0;
-  std::unordered_set<const cell*> told;  // where one may stand in two lists
-  for (const list& those : lists) {
-    for (const std::shared_ptr<subscriber>& each : *those) {
-      if (lists.size() > 1 && !told.insert(each->who.get()).second) continue;
-      if (hand_over(*each, topic, event)) ++accepted;
+  std::unordered_set<const cell*> notified;  // used if an actor may be in two lists
+  for (const list& subscribers : lists) {
+    for (const std::shared_ptr<subscriber>& each : *subscribers) {
+      if (lists.size() > 1 && !notified.insert(each->target.get()).second) continue;
+      if (deliver_to(*each, topic, event)) ++accepted;
     }
   }
   delivered_.add(static_cast<counter::value_type>(accepted));
   return accepted;
 }
 
-bool topic_table::hand_over(subscriber& to, std::string_view topic, const void* event) {
-  const status how = to.deliver(event);
-  if (how) {
-    to.delivered.fetch_add(1, relaxed);
+bool topic_table::deliver_to(subscriber& receiver, std::string_view topic, const void* event) {
+  const status result = receiver.deliver(event);
+  if (result) {
+    receiver.delivered.fetch_add(1, relaxed);
     return true;
   }
-  if (how == status::closed) {
-    (void)remove(to.number);  // it ends: there is nothing to wait for
+  if (result == status::closed) {
+    (void)remove(receiver.number);  // it is ending: do not wait for its termination
     return false;
   }
-  to.missed.fetch_add(1, relaxed);
+  receiver.missed.fetch_add(1, relaxed);
   missed_.increment();
   if (options_.on_drop) {
     const missed_event missed{.topic = topic,
-                              .message = to.type_name,
-                              .which = to.number,
-                              .subscriber = to.who->id(),
-                              .why = how};
+                              .message = receiver.type_name,
+                              .which = receiver.number,
+                              .subscriber = receiver.target->id(),
+                              .why = result};
     call_back("on_drop of event_bus", {}, options_.on_drop, missed);
   }
   return false;
 }
 
-// ---- looking
+// ---- inspection
 
 std::vector<subscription_stats> topic_table::subscriptions() const {
   std::vector<subscription_stats> stats;
@@ -182,7 +183,7 @@ std::vector<subscription_stats> topic_table::subscriptions() const {
   for (const auto& [number, s] : all_) {
     stats.push_back({.which = number,
                      .pattern = s->pattern,
-                     .subscriber = s->who->name(),
+                     .subscriber = s->target->name(),
                      .delivered = s->delivered.load(relaxed),
                      .missed = s->missed.load(relaxed)});
   }

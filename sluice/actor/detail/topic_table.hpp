@@ -1,9 +1,9 @@
 #pragma once
 
-// Who has subscribed to what, without the types of the messages.
+// The subscriptions of an event_bus, without the types of the messages.
 //
-// The list of those with one pattern is never changed, only replaced: a publisher takes it under
-// the lock and sends without.
+// The list of subscribers of a pattern is never changed, only replaced: a publisher copies the
+// pointer under the lock, and sends without it.
 
 #include <cstddef>
 #include <cstdint>
@@ -60,21 +60,24 @@ namespace detail {
 
 class subscriber {
  public:
-  subscriber(std::string pattern_text, type_mark t, std::string_view type_text, cell_ptr to)
-      : pattern(std::move(pattern_text)), type(t), type_name(type_text), who(std::move(to)) {}
+  subscriber(std::string pattern_text, type_mark t, std::string_view type_text, cell_ptr receiver)
+      : pattern(std::move(pattern_text)),
+        type(t),
+        type_name(type_text),
+        target(std::move(receiver)) {}
   subscriber(const subscriber&) = delete;
   subscriber& operator=(const subscriber&) = delete;
   virtual ~subscriber() = default;
 
-  // A copy of the event, which is of the type that it has subscribed to.
+  // Sends a copy of the event, which has the type subscribed to.
   virtual status deliver(const void* event) = 0;
 
   const std::string pattern;
   const type_mark type;
   const std::string_view type_name;
-  const cell_ptr who;
+  const cell_ptr target;
   subscription number{};  // written once, under the table's lock
-  // Numbers for people: relaxed.
+  // relaxed: statistics.
   atomic<std::uint64_t> delivered{0};
   atomic<std::uint64_t> missed{0};
 };
@@ -86,14 +89,14 @@ class topic_table : public std::enable_shared_from_this<topic_table> {
   static bool is_pattern(std::string_view text) noexcept;
 
   subscription add(std::shared_ptr<subscriber> s);
-  bool remove(subscription which);
+  bool remove(subscription number);
   std::size_t publish(type_mark type, std::string_view topic, const void* event);
   std::vector<subscription_stats> subscriptions() const;
   event_bus_stats stats() const;
 
  private:
   using list = std::shared_ptr<const std::vector<std::shared_ptr<subscriber>>>;
-  // By pattern: a whole topic; or, of one that ends in a star, what is before it.
+  // By pattern: a whole topic, or the text before the final star.
   using by_text = std::map<std::string, list, std::less<>>;
   struct of_type {
     by_text whole;
@@ -104,8 +107,8 @@ class topic_table : public std::enable_shared_from_this<topic_table> {
   by_text& place_of(const subscriber& s);
   static std::string_view text_of(std::string_view pattern) noexcept;
   void take_out(const subscriber& s);
-  void forget(const cell* who);
-  bool hand_over(subscriber& to, std::string_view topic, const void* event);
+  void forget(const cell* ended);
+  bool deliver_to(subscriber& receiver, std::string_view topic, const void* event);
 
   const event_bus_options options_;
   counter published_;
@@ -116,7 +119,8 @@ class topic_table : public std::enable_shared_from_this<topic_table> {
   // Protected by guard_.
   std::unordered_map<type_mark, of_type> types_;
   std::map<subscription, std::shared_ptr<subscriber>> all_;
-  // Those of each actor that is watched, also of one that has none any more: so it is watched once.
+  // The subscriptions of each watched actor. An actor without any stays here, so that it is watched
+  // only once.
   std::unordered_map<const cell*, std::vector<subscription>> of_actor_;
   std::uint64_t last_ = 0;
 };

@@ -14,7 +14,7 @@ namespace {
 
 using kind = trace_event::kind;
 
-// Mermaid reads some characters in the middle of a text as its own.
+// Escapes the characters that have a meaning for Mermaid inside a text.
 std::string mermaid_text(std::string_view text) {
   std::string s;
   for (const char c : text) {
@@ -33,38 +33,38 @@ class mermaid_writer {
                  const mermaid_options& o)
       : names_(names), options_(o) {
     for (const trace_event& e : events) {
-      if (e.what == kind::lost) lost_[e.message] = &e;
+      if (e.event == kind::lost) lost_[e.message] = &e;
     }
   }
 
   void add(const trace_event& e) {
     if (options_.trace != 0 && e.trace != options_.trace) return;
-    switch (e.what) {
+    switch (e.event) {
       case kind::sent:
         return arrow(e);
       case kind::begun:
       case kind::resumed:
-        if (options_.activations && busy_.insert(e.to).second) {
-          body_ += "  activate " + alias(e.to) + "\n";
+        if (options_.activations && busy_.insert(e.receiver).second) {
+          body_ += "  activate " + alias(e.receiver) + "\n";
         }
         return;
       case kind::handled:
-        return rest(e.to);
+        return deactivate(e.receiver);
       case kind::failed:
-        body_ += "  Note over " + alias(e.to) + ": failed: " + mermaid_text(e.text) + "\n";
+        body_ += "  Note over " + alias(e.receiver) + ": failed: " + mermaid_text(e.text) + "\n";
         return;
       case kind::lost:
-        return;  // said where it was sent
+        return;  // shown where it was sent
     }
   }
 
   std::string text(std::uint64_t lost) {
     const std::set<actor_id> still_busy = busy_;
-    for (const actor_id who : still_busy) rest(who);
+    for (const actor_id id : still_busy) deactivate(id);
     std::string s = "sequenceDiagram\n";
     if (lost > 0) s += "  %% " + std::to_string(lost) + " older events are lost\n";
-    for (const actor_id who : order_) {
-      s += "  participant " + alias(who) + " as " + mermaid_text(names_.of(who)) + "\n";
+    for (const actor_id id : order_) {
+      s += "  participant " + alias(id) + " as " + mermaid_text(names_.of(id)) + "\n";
     }
     s += body_;
     if (arrows_ > options_.arrows_max) {
@@ -74,21 +74,21 @@ class mermaid_writer {
   }
 
  private:
-  std::string alias(actor_id who) {
-    if (std::ranges::find(order_, who) == order_.end()) order_.push_back(who);
-    return "a" + std::to_string(who);
+  std::string alias(actor_id id) {
+    if (std::ranges::find(order_, id) == order_.end()) order_.push_back(id);
+    return "a" + std::to_string(id);
   }
   void arrow(const trace_event& e) {
     if (++arrows_ > options_.arrows_max) return;
     const auto lost = lost_.find(e.number);
     body_ += "  " + alias(e.from);
     body_ += lost == lost_.end() ? "->>" : "-x";
-    body_ += alias(e.to) + ": " + mermaid_text(short_type(e.type));
+    body_ += alias(e.receiver) + ": " + mermaid_text(short_type(e.type));
     if (lost != lost_.end()) body_ += " (" + mermaid_text(lost->second->text) + ")";
     body_ += "\n";
   }
-  void rest(actor_id who) {
-    if (busy_.erase(who) > 0) body_ += "  deactivate " + alias(who) + "\n";
+  void deactivate(actor_id id) {
+    if (busy_.erase(id) > 0) body_ += "  deactivate " + alias(id) + "\n";
   }
 
   const actor_names& names_;
@@ -100,33 +100,33 @@ class mermaid_writer {
   std::string body_;
 };
 
-// One event of Chrome's format. Times are in microseconds from the first one.
+// Writes events in Chrome's trace format. Times are microseconds since the first event.
 class chrome_writer {
  public:
   chrome_writer(const actor_names& names, time_point start) : names_(names), start_(start) {}
 
-  void row(actor_id who) {
-    open("M", "thread_name", who);
+  void row(actor_id id) {
+    open("M", "thread_name", id);
     text_ += ",\"args\":{";
-    append_json_field(text_, "name", names_.of(who));
+    append_json_field(text_, "name", names_.of(id));
     text_ += "}}";
   }
   void slice(const trace_event& from, time_point until) {
-    open("X", short_type(from.type), from.to);
+    open("X", short_type(from.type), from.receiver);
     time("ts", from.when - start_);
     time("dur", until - from.when);
-    about(from);
+    append_args(from);
   }
   void arrow_begin(const trace_event& e) { arrow("s", e, e.from, e.number); }
   void arrow_end(const trace_event& e) {
-    arrow("f", e, e.to, e.message);
+    arrow("f", e, e.receiver, e.message);
     text_.insert(text_.size() - 1, ",\"bp\":\"e\"");
   }
-  void mark(std::string_view what, const trace_event& e) {
-    open("i", what, e.to);
+  void mark(std::string_view name, const trace_event& e) {
+    open("i", name, e.receiver);
     time("ts", e.when - start_);
     append_json_field(text_, "s", "t");
-    about(e);
+    append_args(e);
   }
 
   std::string text(std::uint64_t lost) const {
@@ -152,7 +152,7 @@ class chrome_writer {
     text_ += ":";
     text_ += micros;
   }
-  void about(const trace_event& e) {
+  void append_args(const trace_event& e) {
     text_ += ",\"args\":{";
     append_json_field(text_, "trace", e.trace);
     append_json_field(text_, "message", short_type(e.type));
@@ -177,9 +177,9 @@ class chrome_writer {
 
 std::string mermaid_of(const std::vector<trace_event>& events, const actor_names& names,
                        const mermaid_options& o, std::uint64_t lost) {
-  mermaid_writer to(events, names, o);
-  for (const trace_event& e : events) to.add(e);
-  return to.text(lost);
+  mermaid_writer writer(events, names, o);
+  for (const trace_event& e : events) writer.add(e);
+  return writer.text(lost);
 }
 
 std::string chrome_json_of(const std::vector<trace_event>& events, const actor_names& names,
@@ -190,39 +190,39 @@ std::string chrome_json_of(const std::vector<trace_event>& events, const actor_n
   for (const trace_event& e : events) {
     first = std::min(first, e.when);
     last = std::max(last, e.when);
-    rows.insert({e.from, e.to});
+    rows.insert({e.from, e.receiver});
   }
-  chrome_writer to(names, first);
-  for (const actor_id who : rows) to.row(who);
-  std::map<actor_id, const trace_event*> open;  // what each is on
+  chrome_writer writer(names, first);
+  for (const actor_id id : rows) writer.row(id);
+  std::map<actor_id, const trace_event*> open;  // the message each actor is handling
   for (const trace_event& e : events) {
-    switch (e.what) {
+    switch (e.event) {
       case kind::sent:
-        to.arrow_begin(e);
+        writer.arrow_begin(e);
         break;
       case kind::begun:
-        if (e.message != 0) to.arrow_end(e);
-        open[e.to] = &e;
+        if (e.message != 0) writer.arrow_end(e);
+        open[e.receiver] = &e;
         break;
       case kind::resumed:
-        open[e.to] = &e;
+        open[e.receiver] = &e;
         break;
       case kind::handled:
-        if (const auto at = open.find(e.to); at != open.end()) {
-          to.slice(*at->second, e.when);
+        if (const auto at = open.find(e.receiver); at != open.end()) {
+          writer.slice(*at->second, e.when);
           open.erase(at);
         }
         break;
       case kind::failed:
-        to.mark("failed", e);
+        writer.mark("failed", e);
         break;
       case kind::lost:
-        to.mark("lost", e);
+        writer.mark("lost", e);
         break;
     }
   }
-  for (const auto& [who, event] : open) to.slice(*event, last);  // still at it
-  return to.text(lost);
+  for (const auto& [id, event] : open) writer.slice(*event, last);  // not finished
+  return writer.text(lost);
 }
 
 }  // namespace sluice::detail

@@ -1,6 +1,6 @@
 #pragma once
 
-// What actor_trace has recorded, as text.
+// Writes what actor_trace has recorded as text.
 
 #include <cstdint>
 #include <string>

@@ -1,6 +1,6 @@
 #pragma once
 
-// Tells types apart at run time.
+// Distinguishes types at run time.
 
 namespace sluice::detail {
 
@@ -8,7 +8,7 @@ using type_mark = const void*;
 
 template <class T>
 struct marked {
-  static inline char mark = 0;  // not a constant: a linker may put equal constants together
+  static inline char mark = 0;  // not const: a linker may merge equal constants
 };
 
 template <class T>

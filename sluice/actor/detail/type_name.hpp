@@ -1,6 +1,6 @@
 #pragma once
 
-// The name of a type as people write it, known at compile time.
+// The name of a type as it is written in source, at compile time.
 
 #include <string_view>
 

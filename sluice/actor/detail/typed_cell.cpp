@@ -5,33 +5,34 @@
 #include "sluice/actor/detail/cell_extra.hpp"
 #include "sluice/actor/detail/system_core.hpp"
 #include "sluice/base/check.hpp"
+#include "sluice/executor/thread_pool.hpp"
 
 namespace sluice::detail {
 namespace {
 
-constinit thread_local cell* being_made = nullptr;
+constinit thread_local cell* under_construction = nullptr;
 
-bool is_usual(const supervision& s) {
-  const supervision usual;
-  return s.who == usual.who && s.what == usual.what && !s.decide &&
-         s.restarts_max == usual.restarts_max && s.within == usual.within &&
-         s.backoff_first == usual.backoff_first;
+bool is_default(const supervision& s) {
+  const supervision defaults;
+  return s.strategy == defaults.strategy && s.action == defaults.action && !s.decide &&
+         s.restarts_max == defaults.restarts_max && s.within == defaults.within &&
+         s.backoff_first == defaults.backoff_first;
 }
 
 }  // namespace
 
-construction::construction(cell& of) noexcept : before_(std::exchange(being_made, &of)) {}
+construction::construction(cell& c) noexcept : outer_(std::exchange(under_construction, &c)) {}
 construction::~construction() {
-  being_made = before_;
+  under_construction = outer_;
 }
 
 cell& cell_under_construction() noexcept {
-  check(being_made != nullptr, "sluice::actor", "to be made by spawn, and not by hand");
-  return *being_made;
+  check(under_construction != nullptr, "sluice::actor", "an actor to be created by spawn");
+  return *under_construction;
 }
 
 bool is_under_construction(const cell& c) noexcept {
-  return being_made == &c;
+  return under_construction == &c;
 }
 
 executor& executor_of(system_core& system) noexcept {
@@ -41,19 +42,19 @@ executor& executor_of(system_core& system) noexcept {
 executor& executor_for(system_core& system, const actor_options& o,
                        std::unique_ptr<cell_extra>& extra) {
   const bool has_own_stash = o.mailbox.stash_capacity != mailbox_options{}.stash_capacity;
-  if (o.name.empty() && !o.own_thread && is_usual(o.children) && !has_own_stash) {
+  if (o.name.empty() && !o.own_thread && is_default(o.children) && !has_own_stash) {
     return o.on != nullptr ? *o.on : system.on();
   }
   extra = std::make_unique<cell_extra>();
   extra->name = o.name;
   extra->stash_capacity = o.mailbox.stash_capacity;
-  if (!is_usual(o.children)) extra->children = o.children;
+  if (!is_default(o.children)) extra->children = o.children;
   if (!o.own_thread) return o.on != nullptr ? *o.on : system.on();
-  check(o.on == nullptr, "sluice::actor", "an executor or a thread of its own, and not both");
-  thread_pool_options one;
-  one.core = 1;
-  one.name = o.name.empty() ? system.options().name : o.name;
-  extra->own_thread = std::make_unique<thread_pool>(std::move(one));
+  check(o.on == nullptr, "sluice::actor", "either options.on or options.own_thread, not both");
+  thread_pool_options pool;
+  pool.core = 1;
+  pool.name = o.name.empty() ? system.options().name : o.name;
+  extra->own_thread = std::make_unique<thread_pool>(std::move(pool));
   return *extra->own_thread;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// A cell with the state of one type of actor in it, and how that is made.
+// A cell with the state of one type of actor, and how that state is constructed.
 
 #include <cstddef>
 #include <new>
@@ -14,19 +14,19 @@
 
 namespace sluice::detail {
 
-// The cell whose state this thread is making: what the base class of an actor asks for.
+// Returns the cell whose state this thread is constructing: used by the base class of an actor.
 cell& cell_under_construction() noexcept;
 bool is_under_construction(const cell& c) noexcept;
 
 class construction {
  public:
-  explicit construction(cell& of) noexcept;
+  explicit construction(cell& c) noexcept;
   construction(const construction&) = delete;
   construction& operator=(const construction&) = delete;
   ~construction();
 
  private:
-  cell* const before_;
+  cell* const outer_;
 };
 
 template <class A>
@@ -40,7 +40,7 @@ class typed_cell : public cell {
   using cell::cell;
 
   void destroy() noexcept override { state().~A(); }
-  void tell_stopping() noexcept override {
+  void call_stopping() noexcept override {
     if constexpr (requires(A & a) { a.stopping(); }) {
       try {
         state().stopping();
@@ -54,7 +54,7 @@ class typed_cell : public cell {
   alignas(A) std::byte storage_[sizeof(A)];
 };
 
-// Makes an actor from copies of the arguments it was spawned with, each time anew.
+// Constructs an actor from copies of its spawn arguments, again at each restart.
 template <class A, class... Args>
 class from_arguments {
  public:
@@ -74,9 +74,9 @@ class from_arguments<A> {
 };
 
 template <class A, class Make>
-class made_cell final : public typed_cell<A> {
+class spawned_cell final : public typed_cell<A> {
  public:
-  made_cell(system_core& system, cell& parent, executor& on, const actor_options& o, Make make)
+  spawned_cell(system_core& system, cell& parent, executor& on, const actor_options& o, Make make)
       : typed_cell<A>(system, &parent, on, o), make_(std::move(make)) {}
 
   using cell::begin_life;
@@ -84,14 +84,14 @@ class made_cell final : public typed_cell<A> {
 
  private:
   void construct() override {
-    const construction of(*this);
+    const construction scope(*this);
     ::new (static_cast<void*>(this->storage_)) A(make_());
   }
 
   [[no_unique_address]] Make make_;
 };
 
-// What is common to all spawns and needs no type: an executor of its own, a name.
+// The untyped part of a spawn: returns the executor, and fills `extra` if options need it.
 executor& executor_for(system_core& system, const actor_options& o,
                        std::unique_ptr<cell_extra>& extra);
 
@@ -104,21 +104,21 @@ cell_ptr spawn_cell(cell& parent, const actor_options& o, Make make) {
   check_handlers<A>();
   std::unique_ptr<cell_extra> extra;
   executor& on = executor_for(parent.system(), o, extra);
-  auto* const made = new made_cell<A, Make>(parent.system(), parent, on, o, std::move(make));
-  cell_ptr held(made);
-  if (extra != nullptr) made->set_extra(std::move(extra));
-  made->begin_life();
+  auto* const spawned = new spawned_cell<A, Make>(parent.system(), parent, on, o, std::move(make));
+  cell_ptr held(spawned);
+  if (extra != nullptr) spawned->set_extra(std::move(extra));
+  spawned->begin_life();
   return held;
 }
-// With the usual options.
+// With the default options.
 template <class A, class Make>
 cell_ptr spawn_cell(cell& parent, Make make) {
   check_handlers<A>();
-  static const actor_options usual;
-  auto* const made = new made_cell<A, Make>(parent.system(), parent, executor_of(parent.system()),
-                                            usual, std::move(make));
-  cell_ptr held(made);
-  made->begin_life();
+  static const actor_options defaults;
+  auto* const spawned = new spawned_cell<A, Make>(
+      parent.system(), parent, executor_of(parent.system()), defaults, std::move(make));
+  cell_ptr held(spawned);
+  spawned->begin_life();
   return held;
 }
 

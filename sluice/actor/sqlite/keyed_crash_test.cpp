@@ -1,4 +1,4 @@
-// Kills a process that keeps accounts in a file, and looks for what it had acknowledged.
+// Kills a process that keeps accounts in a file, and checks the acknowledged deposits.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -32,9 +32,9 @@ struct deposit {
 class account : public keyed_actor<account, deposit> {
  public:
   task<std::uint32_t> on(deposit) {
-    const std::uint32_t mine = ++balance_;
+    const std::uint32_t balance = ++balance_;
     co_await save_now();
-    co_return mine;
+    co_return balance;
   }
   std::string save() const { return std::to_string(balance_); }
   void load(std::string_view s) {
@@ -45,7 +45,7 @@ class account : public keyed_actor<account, deposit> {
   std::uint32_t balance_ = 0;
 };
 
-// What the process says of an answer.
+// An acknowledged deposit, as printed by the process.
 struct acknowledged {
   std::uint32_t key;
   std::uint32_t balance;
@@ -76,7 +76,7 @@ struct acknowledged {
   }
 }
 
-TEST(keyed_crash_test, WhatWasAcknowledgedOutlivesAKill) {
+TEST(keyed_crash_test, AcknowledgedDepositsOutliveAKill) {
   const std::string name = testing::test_name();
   const std::uint64_t seed = testing::seed(name);
   const int rounds = static_cast<int>(testing::effort(name, "kills", {.ci = 8, .full = 100}));
@@ -84,7 +84,7 @@ TEST(keyed_crash_test, WhatWasAcknowledgedOutlivesAKill) {
   const std::string path = folder.file("accounts.db");
   random dice(seed);
   std::vector<std::uint32_t> balances(accounts, 0);
-  std::uint32_t heard = 0;
+  std::uint32_t deposits = 0;
   for (int round = 0; round < rounds; ++round) {
     int pipe[2];
     ASSERT_EQ(::pipe(pipe), 0);
@@ -95,19 +95,19 @@ TEST(keyed_crash_test, WhatWasAcknowledgedOutlivesAKill) {
       work(path, pipe[1], seed + static_cast<std::uint64_t>(round) + 1);
     }
     ::close(pipe[1]);
-    // Killed after some answers, and whatever it had said by then counts.
+    // Killed after some replies; every deposit acknowledged by then counts.
     const std::uint32_t enough = 50 + dice.below(200);
     acknowledged a{};
     for (std::uint32_t n = 0; ::read(pipe[0], &a, sizeof(a)) == sizeof(a); ++n) {
-      EXPECT_GT(a.balance, balances[a.key]) << "it went back, in account " << a.key;
+      EXPECT_GT(a.balance, balances[a.key]) << "the balance fell, in account " << a.key;
       balances[a.key] = a.balance;
-      ++heard;
+      ++deposits;
       if (n == enough) ::kill(child, SIGKILL);
     }
     ::close(pipe[0]);
-    int how = 0;
-    ASSERT_EQ(::waitpid(child, &how, 0), child);
-    ASSERT_TRUE(WIFSIGNALED(how)) << "it ended by itself";
+    int wait_status = 0;
+    ASSERT_EQ(::waitpid(child, &wait_status, 0), child);
+    ASSERT_TRUE(WIFSIGNALED(wait_status)) << "it ended by itself";
     sqlite_actor_store store(path);
     for (std::uint32_t k = 0; k < accounts; ++k) {
       const auto state = store.load("account", std::to_string(k)).get();
@@ -115,7 +115,7 @@ TEST(keyed_crash_test, WhatWasAcknowledgedOutlivesAKill) {
       EXPECT_GE(there, balances[k]) << "account " << k << " after kill " << round;
     }
   }
-  std::printf("%u acknowledged\n", heard);
+  std::printf("%u acknowledged\n", deposits);
 }
 
 }  // namespace

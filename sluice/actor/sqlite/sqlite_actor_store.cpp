@@ -25,16 +25,16 @@ future<T> sqlite_actor_store::enqueue(call c, promise<T> done) {
   });
   if (has_room) return result;
   return make_failed_future<T>(
-      actor_store_error(file_->path() + ": too many calls wait for the disk"));
+      actor_store_error(file_->path() + ": too many calls wait for the disk (queue_max)"));
 }
 
 future<std::optional<std::string>> sqlite_actor_store::load(std::string type, std::string key) {
-  return enqueue(call{.what = kind::load, .type = std::move(type), .key = std::move(key)},
+  return enqueue(call{.operation = kind::load, .type = std::move(type), .key = std::move(key)},
                  promise<std::optional<std::string>>());
 }
 
 future<void> sqlite_actor_store::save(std::string type, std::string key, std::string state) {
-  return enqueue(call{.what = kind::save,
+  return enqueue(call{.operation = kind::save,
                       .type = std::move(type),
                       .key = std::move(key),
                       .state = std::move(state)},
@@ -42,7 +42,7 @@ future<void> sqlite_actor_store::save(std::string type, std::string key, std::st
 }
 
 future<void> sqlite_actor_store::remove(std::string type, std::string key) {
-  return enqueue(call{.what = kind::remove, .type = std::move(type), .key = std::move(key)},
+  return enqueue(call{.operation = kind::remove, .type = std::move(type), .key = std::move(key)},
                  promise<void>());
 }
 
@@ -62,17 +62,17 @@ void sqlite_actor_store::work() {
                    l.calls.pop_front();
                  }
                });
-    if (some.empty()) return;  // closed, and all is done
-    do_together(some);
+    if (some.empty()) return;  // closed, and all calls are done
+    execute_all(some);
     answered_.fetch_add(some.size(), relaxed);
   }
 }
 
-void sqlite_actor_store::do_together(std::vector<call>& calls) {
+void sqlite_actor_store::execute_all(std::vector<call>& calls) {
   commits_.fetch_add(1, relaxed);
   try {
     file_->begin();
-    for (call& c : calls) act(c);
+    for (call& c : calls) execute(c);
     file_->commit();
   } catch (...) {
     file_->roll_back();
@@ -80,16 +80,16 @@ void sqlite_actor_store::do_together(std::vector<call>& calls) {
     for (call& c : calls) {
       std::vector<call> one;
       one.push_back(std::move(c));
-      do_together(one);
+      execute_all(one);
     }
     return;
   }
   for (call& c : calls) answer(c);
 }
 
-// What it saves stays in the call: it may be tried again.
-void sqlite_actor_store::act(call& c) {
-  switch (c.what) {
+// Leaves the state to save in the call, which may be tried again.
+void sqlite_actor_store::execute(call& c) {
+  switch (c.operation) {
     case kind::load: {
       std::optional<std::string> found = file_->load(c.type, c.key);
       c.is_found = found.has_value();

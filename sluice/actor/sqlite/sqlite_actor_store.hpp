@@ -1,22 +1,22 @@
 #pragma once
 
-// Keeps the states of actors in a file, so that entities outlive the process.
+// Stores the states of actors in a file, so that entities outlive the process.
 //
-// Use it where one process has the entities. The file is a SQLite database that any tool can read
+// Use it if one process has the entities. The file is a SQLite database, which any tool can read
 // and back up while no process has it open.
 //
-// Guarantees: those of actor_store.hpp. A save is answered when it is on stable storage
-// (write-ahead log, synchronous=FULL): what was answered survives a crash of the process or of the
-// machine. One process has the file at a time; another one is told so. One thread of its own works
-// for all: while it commits, the calls that come gather, and are one transaction and one sync of
-// the disk together. If that fails, each of them is tried alone, so that only those fail that
-// cannot be done. Opening throws actor_store_error: no such folder, no right, another process has
-// it, damaged, not a database, another program's, written by a newer version. Nothing is changed in
-// such a file. The destructor does what was called before, then closes the file. Cost: a thread,
-// and about 2 MB. ./bench has none: it is bound by the disk's sync. Limits: `queue_max` calls that
-// wait; more fail at once. (Of keyed_actors there are at most about as many as are live.) A state
-// has at most 1,000,000,000 bytes. Changes inside the bytes of a state by a failing disk are not
-// found here: let `load` look.
+// Guarantees: those of actor_store.hpp. A save completes when it is on stable storage (write-ahead
+// log, synchronous=FULL): it survives a crash of the process or of the machine. Only one process at
+// a time can open the file; opening fails in another one. One thread executes all calls: the calls
+// that arrive during a commit form the next transaction, with one sync of the disk. If a
+// transaction fails, each of its calls is tried alone, so that only calls that fail by themselves
+// fail. Opening throws actor_store_error: no such folder, no permission, opened by another process,
+// damaged, not a database, of another program, written by a newer version. Such a file is not
+// changed. The destructor executes the earlier calls, then closes the file.
+// Cost: a thread, and about 2 MB. It has no benchmark: the disk's sync dominates.
+// Limits: at most `queue_max` waiting calls; further calls fail at once. (keyed_actors makes at
+// most about one for each live actor.) A state has at most 1,000,000,000 bytes. Bytes of a state
+// that a failing disk changes are not detected here: check them in `load`.
 //
 //     sqlite_actor_store store("entities.db");
 //     keyed_actors<room> rooms(system, {.store = &store, .type = "room"});
@@ -44,10 +44,10 @@ class state_file;
 
 struct state_call {
   enum class kind : std::uint8_t { load, save, remove };
-  kind what = kind::load;
+  kind operation = kind::load;
   std::string type{};
   std::string key{};
-  std::string state{};  // to save, or what was loaded
+  std::string state{};  // to save, or loaded
   bool is_found = false;
   std::variant<promise<void>, promise<std::optional<std::string>>> done{};
 };
@@ -65,8 +65,8 @@ struct sqlite_actor_store_options {
 };
 
 struct sqlite_actor_store_stats {
-  std::uint64_t calls = 0;    // that were answered
-  std::uint64_t commits = 0;  // transactions that were tried, with one or more calls
+  std::uint64_t calls = 0;    // completed
+  std::uint64_t commits = 0;  // attempted transactions, with one or more calls
 };
 
 class sqlite_actor_store final : public actor_store {
@@ -91,8 +91,8 @@ class sqlite_actor_store final : public actor_store {
   template <class T>
   future<T> enqueue(call c, promise<T> done);
   void work();
-  void do_together(std::vector<call>& calls);
-  void act(call& c);
+  void execute_all(std::vector<call>& calls);
+  void execute(call& c);
   static void answer(call& c);
   static void refuse(call& c, const std::exception_ptr& why);
 
@@ -100,7 +100,7 @@ class sqlite_actor_store final : public actor_store {
   guarded<line> line_;
   atomic<std::uint64_t> answered_{0};
   atomic<std::uint64_t> commits_{0};
-  std::unique_ptr<detail::state_file> file_;  // the thread's
+  std::unique_ptr<detail::state_file> file_;  // used only by thread_
   seam::thread thread_;
 };
 

@@ -76,7 +76,7 @@ class sqlite_actor_store_test : public ::testing::Test {
 
 #define EXPECT_SAYS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
 
-TEST_F(sqlite_actor_store_test, SavesThatComeWhileItCommitsAreOneTransaction) {
+TEST_F(sqlite_actor_store_test, SavesDuringACommitAreOneTransaction) {
   sqlite_actor_store store(path_);
   std::vector<future<void>> done;
   for (int i = 0; i < 5000; ++i) done.push_back(store.save("t", std::to_string(i), "state"));
@@ -84,7 +84,7 @@ TEST_F(sqlite_actor_store_test, SavesThatComeWhileItCommitsAreOneTransaction) {
   EXPECT_LT(store.stats().commits, 1000U);
 }
 
-TEST_F(sqlite_actor_store_test, TheDestructorDoesWhatWasCalledBefore) {
+TEST_F(sqlite_actor_store_test, TheDestructorExecutesEarlierCalls) {
   std::vector<future<void>> done;
   {
     sqlite_actor_store store(path_);
@@ -95,7 +95,7 @@ TEST_F(sqlite_actor_store_test, TheDestructorDoesWhatWasCalledBefore) {
   EXPECT_EQ(store.load("t", "1999").get(), "state");
 }
 
-TEST_F(sqlite_actor_store_test, MoreCallsThanMayWaitFailAtOnce) {
+TEST_F(sqlite_actor_store_test, CallsBeyondQueueMaxFailAtOnce) {
   sqlite_actor_store store(path_, {.queue_max = 1, .batch_max = 1});
   int refused = 0;
   std::vector<future<void>> done;
@@ -113,14 +113,14 @@ TEST_F(sqlite_actor_store_test, MoreCallsThanMayWaitFailAtOnce) {
   EXPECT_EQ(store.load("t", "k").get(), "last");
 }
 
-TEST_F(sqlite_actor_store_test, OneThatCannotBeDoneFailsAlone) {
+TEST_F(sqlite_actor_store_test, ACallThatFailsFailsAlone) {
   with_sql("SELECT 1");
   { const sqlite_actor_store made(path_); }
   with_sql(
       "CREATE TRIGGER no BEFORE INSERT ON actor_states WHEN new.key = x'62' "
       "BEGIN SELECT raise(ABORT, 'not this one'); END");
   sqlite_actor_store store(path_);
-  auto large = store.save("t", "before", std::string(3'000'000, 'x'));  // the others gather
+  auto large = store.save("t", "before", std::string(3'000'000, 'x'));  // later calls gather
   auto a = store.save("t", "a", "1");
   auto b = store.save("t", "b", "2");
   auto c = store.save("t", "c", "3");
@@ -133,12 +133,12 @@ TEST_F(sqlite_actor_store_test, OneThatCannotBeDoneFailsAlone) {
   EXPECT_EQ(store.load("t", "c").get(), "3");
 }
 
-TEST_F(sqlite_actor_store_test, ASecondOneIsToldThatTheFileIsInUse) {
+TEST_F(sqlite_actor_store_test, ASecondStoreFailsBecauseTheFileIsInUse) {
   const sqlite_actor_store store(path_);
   EXPECT_SAYS(why_not(), "another program has it open");
 }
 
-TEST_F(sqlite_actor_store_test, AFolderThatIsNotThereIsNamed) {
+TEST_F(sqlite_actor_store_test, AMissingFolderIsNamed) {
   try {
     const sqlite_actor_store store(folder_.file("no/such/folder.db"));
     FAIL();
@@ -147,28 +147,28 @@ TEST_F(sqlite_actor_store_test, AFolderThatIsNotThereIsNamed) {
   }
 }
 
-TEST_F(sqlite_actor_store_test, AFileOfANewerVersionIsLeftAsItIs) {
+TEST_F(sqlite_actor_store_test, AFileOfANewerVersionIsNotChanged) {
   fill(1);
   with_sql("PRAGMA user_version = 7");
   const std::string before = bytes();
-  EXPECT_SAYS(why_not(), "newer version (format 7, this one knows 1)");
+  EXPECT_SAYS(why_not(), "newer version (format 7, this version reads 1)");
   EXPECT_TRUE(bytes() == before);
 }
 
-TEST_F(sqlite_actor_store_test, ADatabaseOfAnotherProgramIsLeftAsItIs) {
+TEST_F(sqlite_actor_store_test, ADatabaseOfAnotherProgramIsNotChanged) {
   with_sql("CREATE TABLE mine (n)");
   const std::string before = bytes();
   EXPECT_SAYS(why_not(), "another program");
   EXPECT_TRUE(bytes() == before);
 }
 
-TEST_F(sqlite_actor_store_test, AFileThatIsNoDatabaseIsLeftAsItIs) {
+TEST_F(sqlite_actor_store_test, AFileThatIsNoDatabaseIsNotChanged) {
   std::ofstream(path_) << std::string(5000, 'x');
-  EXPECT_SAYS(why_not(), "no SQLite database");
+  EXPECT_SAYS(why_not(), "not a SQLite database");
   EXPECT_EQ(bytes(), std::string(5000, 'x'));
 }
 
-TEST_F(sqlite_actor_store_test, ADamagedFileSaysSo) {
+TEST_F(sqlite_actor_store_test, ADamagedFileIsReported) {
   fill(500);
   const auto size = static_cast<std::streamoff>(std::filesystem::file_size(path_));
   ASSERT_GT(size, 100'000);
@@ -182,7 +182,7 @@ TEST_F(sqlite_actor_store_test, ADamagedFileSaysSo) {
   }
 }
 
-TEST_F(sqlite_actor_store_test, AFileThatWasCutOffSaysSo) {
+TEST_F(sqlite_actor_store_test, ATruncatedFileIsReported) {
   fill(500);
   std::filesystem::resize_file(path_, 6000);
   std::string why = why_not();

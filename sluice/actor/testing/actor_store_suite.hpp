@@ -1,9 +1,9 @@
 #pragma once
 
-// What every actor_store must do. A kind says how a store is made:
+// Conformance tests of every actor_store. A kind opens the store:
 //   struct my_kind {
-//     std::unique_ptr<actor_store> open();   // of the same states, each time; one at a time
-//     static constexpr bool keeps = true;    // they outlive the store
+//     std::unique_ptr<actor_store> open();   // with the same states each time; one store at a time
+//     static constexpr bool keeps = true;    // states outlive the store
 //   };
 
 #include <gtest/gtest.h>
@@ -34,11 +34,11 @@ class actor_store_suite : public ::testing::Test {
 };
 TYPED_TEST_SUITE_P(actor_store_suite);
 
-TYPED_TEST_P(actor_store_suite, HasNothingOfWhatWasNeverSaved) {
+TYPED_TEST_P(actor_store_suite, LoadsNothingThatWasNeverSaved) {
   EXPECT_EQ(this->load("lobby"), std::nullopt);
 }
 
-TYPED_TEST_P(actor_store_suite, GivesWhatWasSavedLast) {
+TYPED_TEST_P(actor_store_suite, LoadsTheLastSavedState) {
   this->save("lobby", "one");
   this->save("lobby", "two");
   EXPECT_EQ(this->load("lobby"), "two");
@@ -69,7 +69,7 @@ TYPED_TEST_P(actor_store_suite, TakesALargeState) {
   EXPECT_TRUE(this->load("lobby") == large);
 }
 
-TYPED_TEST_P(actor_store_suite, TypesAndKeysAreApart) {
+TYPED_TEST_P(actor_store_suite, TypesAndKeysAreSeparate) {
   this->store_->save("a", "bc", "1").get();
   this->store_->save("ab", "c", "2").get();
   EXPECT_EQ(this->store_->load("a", "bc").get(), "1");
@@ -78,11 +78,11 @@ TYPED_TEST_P(actor_store_suite, TypesAndKeysAreApart) {
   EXPECT_EQ(this->store_->load("ab", "c").get(), "2");
 }
 
-TYPED_TEST_P(actor_store_suite, WhatIsRemovedIsGone) {
+TYPED_TEST_P(actor_store_suite, ARemovedStateIsGone) {
   this->save("lobby", "one");
   this->store_->remove("room", "lobby").get();
   EXPECT_EQ(this->load("lobby"), std::nullopt);
-  this->store_->remove("room", "lobby").get();  // of nothing: nothing
+  this->store_->remove("room", "lobby").get();  // without a state: no effect
 }
 
 TYPED_TEST_P(actor_store_suite, CallsForOneKeyTakeEffectInTheirOrder) {
@@ -120,7 +120,7 @@ TYPED_TEST_P(actor_store_suite, ManyThreadsMaySaveAndLoad) {
   EXPECT_EQ(this->load("3-99"), "3-99");
 }
 
-TYPED_TEST_P(actor_store_suite, WhatWasSavedOutlivesTheStore) {
+TYPED_TEST_P(actor_store_suite, SavedStatesOutliveTheStore) {
   if constexpr (TypeParam::keeps) {
     this->save("lobby", "one");
     this->save("hall", "two");
@@ -135,10 +135,10 @@ TYPED_TEST_P(actor_store_suite, WhatWasSavedOutlivesTheStore) {
   }
 }
 
-REGISTER_TYPED_TEST_SUITE_P(actor_store_suite, HasNothingOfWhatWasNeverSaved, GivesWhatWasSavedLast,
-                            AnEmptyStateIsNotNone, TakesAnyBytes, TakesALargeState,
-                            TypesAndKeysAreApart, WhatIsRemovedIsGone,
+REGISTER_TYPED_TEST_SUITE_P(actor_store_suite, LoadsNothingThatWasNeverSaved,
+                            LoadsTheLastSavedState, AnEmptyStateIsNotNone, TakesAnyBytes,
+                            TakesALargeState, TypesAndKeysAreSeparate, ARemovedStateIsGone,
                             CallsForOneKeyTakeEffectInTheirOrder, ManyThreadsMaySaveAndLoad,
-                            WhatWasSavedOutlivesTheStore);
+                            SavedStatesOutliveTheStore);
 
 }  // namespace sluice::testing

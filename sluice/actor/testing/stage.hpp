@@ -1,7 +1,8 @@
 #pragma once
 
-// Actors for tests of life and death: each does what a test tells it, and a journal says who was
-// made, told to stop, and destroyed, in which order. Threads and time are moved by hand.
+// Actors for tests of starts, ends and restarts. Each runs the functions that a test sends, and a
+// journal records constructions, stops and destructions in order. The test drives executor and
+// clock.
 //
 //     stage s;
 //     auto anna = s.enter("anna");
@@ -17,18 +18,18 @@
 #include <vector>
 
 #include "sluice/actor/actor_system.hpp"
-#include "sluice/actor/letting_others_in.hpp"
+#include "sluice/actor/reentrant.hpp"
 #include "sluice/executor/manual_executor.hpp"
 #include "sluice/future/task.hpp"
 
 namespace sluice::testing {
 
-// What happened, in order. Any thread.
+// Events in order. Any thread may add one.
 class journal {
  public:
-  void note(const std::string& what) {
+  void note(const std::string& event) {
     const std::lock_guard hold(mutex_);
-    text_ += (text_.empty() ? "" : " ") + what;
+    text_ += (text_.empty() ? "" : " ") + event;
   }
   std::string take() {
     const std::lock_guard hold(mutex_);
@@ -42,7 +43,7 @@ class journal {
 
 class player;
 
-// What a player is: its name, and what it does when it is made and when it is told to stop.
+// The name of a player, and its actions at its start and at its stop.
 struct part {
   std::string name{};
   journal* log = nullptr;
@@ -50,18 +51,18 @@ struct part {
   std::function<void(player&)> at_stop{};
 };
 
-struct act {  // runs in its turn
+struct act {  // runs in the player's turn
   std::function<void(player&)> f{};
 };
 struct perform {  // a coroutine
   std::function<task<>(player&)> f{};
 };
 struct say {
-  std::string what{};
+  std::string text{};
 };
 struct urgent_say {
   static constexpr lane in_lane = lane::urgent;
-  std::string what{};
+  std::string text{};
 };
 struct question {
   using reply = std::string;
@@ -84,8 +85,8 @@ class player : public actor<player, act, perform, say, urgent_say, question> {
     const auto f = std::move(p.f);
     co_await f(*this);
   }
-  void on(say s) { note(part_.name + ":" + s.what); }
-  void on(urgent_say s) { note(part_.name + "!!" + s.what); }
+  void on(say s) { note(part_.name + ":" + s.text); }
+  void on(urgent_say s) { note(part_.name + "!!" + s.text); }
   std::string on(question) { return part_.name; }
 
   using actor::become;
@@ -116,16 +117,16 @@ class player : public actor<player, act, perform, say, urgent_say, question> {
     p.log = part_.log;
     return spawn_with<player>(o, std::move(p));
   }
-  // Says when it ends, and how.
-  void hears_of(const detail::address& other) {
+  // Watches `other`, and records its name and the reason when it ends.
+  void notes_end_of(const detail::address& other) {
     watch(other, [](const actor_end& e) {
       return say{e.name + (e.why == end_reason::failed ? "-failed" : "-stopped")};
     });
   }
-  void note(const std::string& what) { part_.log->note(what); }
+  void note(const std::string& event) { part_.log->note(event); }
   const std::string& name() const { return part_.name; }
 
-  int life = 0;  // for tests that look whether it is the same state
+  int life = 0;  // a mark by which tests recognise the state
 
  private:
   const part part_;
@@ -168,11 +169,11 @@ class stage {
   }
   void tell(const ref<player>& who, std::function<void(player&)> f) {
     const status sent = who.send(act{std::move(f)});
-    check(static_cast<bool>(sent), "test", "an actor that takes what it is told");
+    check(static_cast<bool>(sent), "test", "an actor that accepts messages");
     run();
   }
   void fall(const ref<player>& who) { tell(who, &falls); }
-  // Those that the first hires, in that order.
+  // Spawns children of `who` with these names, and returns them in that order.
   std::vector<ref<player>> hire(const ref<player>& who, const std::vector<std::string>& names) {
     std::vector<ref<player>> all;
     tell(who, [&](player& me) {
@@ -181,7 +182,7 @@ class stage {
     return all;
   }
   std::string took() { return log.take(); }
-  // Failures, with what was decided.
+  // Returns the failures with the decisions.
   std::string failures() { return failed.take(); }
   std::string dead_letters() { return dead.take(); }
 
@@ -198,7 +199,7 @@ class stage {
     o.time = &clock;
     o.top = std::move(top);
     o.on_failure = [this](const actor_failure& f) {
-      failed.note(std::string(f.name) + ":" + std::string(to_string(f.what)));
+      failed.note(std::string(f.name) + ":" + std::string(to_string(f.action)));
     };
     o.on_dead_letter = [this](const dead_letter& d) {
       dead.note(std::string(d.message.substr(d.message.rfind(':') + 1)));

@@ -1,7 +1,7 @@
 #pragma once
 
-// How much a test does, and with which random choices: the one place that reads SLUICE_LONG and
-// SLUICE_SEED. Needs nothing but std, so that programs without GoogleTest use it too.
+// The number of rounds and the random seed of a test. Only this header reads SLUICE_LONG and
+// SLUICE_SEED. Depends only on std, so programs without GoogleTest can use it.
 //
 // Prints and flushes each count and seed at once, so the output of a hung or crashed run contains
 // them.
@@ -44,7 +44,7 @@ struct effort_counts {
   std::uint64_t sanitized = 0;  // replaces `ci` under asan and tsan; 0: no difference
 };
 
-// The count to run. Under a sanitizer the full count is `full * sanitized / ci`. Throws
+// Returns the count to run. Under a sanitizer the full count is `full * sanitized / ci`. Throws
 // std::invalid_argument unless 1 <= ci <= full and sanitized <= ci.
 constexpr std::uint64_t count_of(const effort_counts& of, bool is_long, bool sanitized) {
   if (of.ci == 0 || of.full < of.ci || of.sanitized > of.ci) {
@@ -54,7 +54,7 @@ constexpr std::uint64_t count_of(const effort_counts& of, bool is_long, bool san
   return is_long ? of.full * less / of.ci : less;
 }
 
-// The value of an environment variable, which must be a decimal number up to `max`.
+// Returns the value of an environment variable, which must be a decimal number up to `max`.
 inline std::optional<std::uint64_t> number_from_environment(const char* name, std::uint64_t max) {
   const char* const text = std::getenv(name);
   if (text == nullptr) return std::nullopt;
@@ -68,7 +68,7 @@ inline std::optional<std::uint64_t> number_from_environment(const char* name, st
   return number;
 }
 
-// Whether the full counts run.
+// Returns whether the full counts run.
 inline bool is_long_run() {
   return number_from_environment("SLUICE_LONG", 1) == 1;
 }
@@ -91,8 +91,8 @@ inline std::uint64_t effort(const std::string& suite, const char* units, const e
   return count;
 }
 
-// SLUICE_SEED, or else `usual`, or else a fresh number in a long run and 1 in others: CI does not
-// explore at random. Printed.
+// Returns and prints SLUICE_SEED, or else `usual`, or else a fresh number in a long run and 1 in
+// others: CI uses fixed seeds.
 inline std::uint64_t seed(const std::string& suite,
                           std::optional<std::uint64_t> usual = std::nullopt) {
   std::optional<std::uint64_t> value = seed_from_environment();
@@ -104,8 +104,8 @@ inline std::uint64_t seed(const std::string& suite,
   return *value;
 }
 
-// For a suite that runs one round per seed: as many as effort() returns, from 1; or SLUICE_SEED
-// alone. A round that fails must print its own seed as SLUICE_SEED=n.
+// The seeds of a suite that runs one round per seed: from 1 to the count of effort(), or only
+// SLUICE_SEED. A failed round must print its own seed as SLUICE_SEED=n.
 struct seed_range {
   std::uint64_t first = 1;
   std::uint64_t count = 1;

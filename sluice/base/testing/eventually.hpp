@@ -1,10 +1,10 @@
 #pragma once
 
-// Blocks a test until a condition holds, and aborts it with a message after a minute. Polls: it is
-// for conditions that nothing signals, such as "the other thread is parked by now"
-// (`queue.waiting_to_pop() == 1`).
+// Blocks a test until a condition holds; after a minute, aborts it with a message. Polls: for
+// conditions that nothing signals, such as "the other thread is parked", which is
+// `queue.waiting_to_pop() == 1`.
 //
-// A poll adds at most 10 ms to that minute, so time in which the process does not run hardly
+// Each poll counts at most 10 ms of the minute, so time in which the process does not run hardly
 // counts.
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace sluice::testing {
 
 template <class Condition>
-void eventually(Condition&& holds, const char* what = "the awaited condition to come true") {
+void eventually(Condition&& holds, const char* expected = "the awaited condition to become true") {
   using clock = std::chrono::steady_clock;
   clock::duration left = std::chrono::minutes(1);
   clock::time_point last_poll = clock::now();
@@ -24,7 +24,7 @@ void eventually(Condition&& holds, const char* what = "the awaited condition to 
     const auto now = clock::now();
     left -= std::min<clock::duration>(now - last_poll, std::chrono::milliseconds(10));
     last_poll = now;
-    check(left > clock::duration::zero(), "test", what);
+    check(left > clock::duration::zero(), "test", expected);
     std::this_thread::yield();
   }
 }

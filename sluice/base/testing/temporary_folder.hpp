@@ -1,9 +1,9 @@
 #pragma once
 
-// A fresh folder for the files of one test or of one run, gone with all that is in it at the end.
+// A new folder for the files of one test or run. Its destructor deletes it with its contents.
 //
-// Where the disk matters, as in a benchmark that waits for syncs, name program_folder(): the disk
-// of the checkout, and not where the system keeps temporary files, which is memory on many
+// If the disk matters, as in a benchmark that waits for fsync, pass program_folder(): it is on the
+// disk of the checkout, whereas the system's folder for temporary files is in memory on many
 // machines.
 //
 //     const temporary_folder folder;
@@ -18,7 +18,7 @@
 
 namespace sluice::testing {
 
-// Where the program that runs is.
+// Returns the folder of the running program.
 inline std::filesystem::path program_folder() {
   return std::filesystem::read_symlink("/proc/self/exe").parent_path();
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-// The name of the GoogleTest that runs, as in kill_test.NothingAcknowledgedIsLost.
+// The name of the running GoogleTest, such as kill_test.NothingAcknowledgedIsLost.
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
 #pragma once
 
-// A crowd for stress tests: parties that send and receive at random over a few channels, half of
-// the time through selects, that give up after microseconds or when somebody stops them, and that
-// keep book of what they did.
+// Parties of a stress test. They send and receive at random over a few channels, half of the time
+// in a select. Their waits time out after microseconds or are stopped. They record every item that
+// they sent or received.
 //
-// A party is a thread (`move` again and again) or a coroutine (`roam`); both draw their moves in
-// the same way. The crowd cannot deadlock, because every wait has a deadline.
+// A party is a thread (repeated `move`) or a coroutine (`roam`); both draw random moves in the same
+// way. They cannot deadlock, because every wait has a deadline.
 
 #include <array>
 #include <atomic>
@@ -24,7 +24,7 @@
 
 namespace sluice::testing {
 
-// Anybody may stop a party's current wait at any moment; its next wait starts afresh.
+// Stops a party's current wait, from any thread. Its next wait gets a new token.
 class stop_switch {
  public:
   std::stop_token token() {
@@ -35,7 +35,7 @@ class stop_switch {
   void press() {
     std::unique_lock hold(mutex_);
     auto source = source_;
-    hold.unlock();  // it resumes coroutines, and those come back for the next token
+    hold.unlock();  // request_stop resumes coroutines, which call token()
     source.request_stop();
   }
 
@@ -49,7 +49,7 @@ struct tally {
   std::uint64_t selects = 0;
   std::uint64_t timed_out = 0;
   std::uint64_t stopped = 0;
-  std::uint64_t wrongs = 0;  // an item that is neither gone after ok nor here after a failure
+  std::uint64_t wrongs = 0;  // items not moved from after ok, or moved from after a failure
 
   tally& operator+=(const tally& other) {
     moves += other.moves;
@@ -63,23 +63,23 @@ struct tally {
 
 using routes = std::deque<channel<parcel>>;
 
-// Says to `roam` that the coroutine is to be resumed by whoever ended its wait.
+// Passed to `roam`: the thread that ended the wait resumes the coroutine.
 struct resumed_anywhere {};
 
 class party {
   enum class kind : std::uint8_t { send, receive, try_send, try_receive, try_select, select };
 
-  // A select has two receives and two sends, on routes drawn with repetition; now and then a case
-  // is switched off.
+  // A select has two receives and two sends on random routes, possibly the same; each case is
+  // disabled with a probability of 1/8.
   kind draw() {
     ++counts.moves;
     const auto count = static_cast<std::uint32_t>(routes_.size());
     for (std::size_t k = 0; k < 2; ++k) {
       from_[k] = random_.below(count);
-      to_[k] = random_.below(count);
-      items_[k] = sends.next(to_[k]);
+      route_[k] = random_.below(count);
+      items_[k] = sends.next(route_[k]);
       from_is_on_[k] = random_.below(8) != 0;
-      to_is_on_[k] = random_.below(8) != 0;
+      send_is_on_[k] = random_.below(8) != 0;
     }
     const auto patience = random_.below(8) == 0 ? 2000U : 60U;
     limits_ = {deadline::after(std::chrono::microseconds(random_.below(patience))), {}};
@@ -88,14 +88,14 @@ class party {
     return drawn < 4 ? static_cast<kind>(drawn) : drawn == 4 ? kind::try_select : kind::select;
   }
 
-  channel<parcel>& over() { return routes_[to_[0]]; }
+  channel<parcel>& over() { return routes_[route_[0]]; }
   auto take(std::size_t k) {
     const auto end = from_is_on_[k] ? routes_[from_[k]].receiver() : receive_only<parcel>();
     return on_receive(receive_only<parcel>(end),
                       [this](outcome<parcel> got) { note_receive(std::move(got)); });
   }
   auto give(std::size_t k) {
-    const auto end = to_is_on_[k] ? routes_[to_[k]].sender() : send_only<parcel>();
+    const auto end = send_is_on_[k] ? routes_[route_[k]].sender() : send_only<parcel>();
     return on_send(end, items_[k], [this, k](status s) {
       note(s);
       if (s) given_[k] = true;
@@ -109,10 +109,10 @@ class party {
   void move() {
     switch (draw()) {
       case kind::send:
-        note_send(over().send_within(items_[0], limits_));
+        note_send(over().send(std::move(items_[0]), limits_));
         break;
       case kind::receive:
-        note_receive(over().receive_within(limits_));
+        note_receive(over().receive(limits_));
         break;
       case kind::try_send:
         note_send(over().try_send(std::move(items_[0])));
@@ -124,12 +124,12 @@ class party {
         note_select(try_select(take(0), give(0), take(1), give(1)));
         break;
       case kind::select:
-        note_select(select_within(limits_, take(0), give(0), take(1), give(1)));
+        note_select(select(limits_, take(0), give(0), take(1), give(1)));
         break;
     }
   }
 
-  // The same moves, awaited. `left` is counted down at the end.
+  // Makes the moves of `move` as a coroutine. Decrements `left` at its end.
   template <class Where>
   static detached roam(Where& /*where it is resumed*/, party& self, int moves,
                        std::atomic<int>& left) {
@@ -172,7 +172,7 @@ class party {
   void note_send(status s) {
     note(s);
     if (items_[0].here() == static_cast<bool>(s)) ++counts.wrongs;
-    if (s) sends.book(to_[0]);
+    if (s) sends.book(route_[0]);
   }
   void note_receive(outcome<parcel> got) {
     note(got.status());
@@ -184,7 +184,7 @@ class party {
     for (std::size_t k = 0; k < 2; ++k) {
       const bool gone = std::exchange(given_[k], false);
       if (gone != (s.index == 2 * k + 1) || items_[k].here() == gone) ++counts.wrongs;
-      if (gone) sends.book(to_[k]);
+      if (gone) sends.book(route_[k]);
     }
   }
 
@@ -192,9 +192,9 @@ class party {
   random random_;
   wait_limits limits_;
   std::array<std::size_t, 2> from_{};
-  std::array<std::size_t, 2> to_{};
+  std::array<std::size_t, 2> route_{};
   std::array<bool, 2> from_is_on_{};
-  std::array<bool, 2> to_is_on_{};
+  std::array<bool, 2> send_is_on_{};
   std::array<bool, 2> given_{};
   std::array<parcel, 2> items_;
 };

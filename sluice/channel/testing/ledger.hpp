@@ -1,11 +1,11 @@
 #pragma once
 
-// Keeps book of what was sent and what was received, and says in the end whether every parcel
-// arrived exactly once and every reader saw each sender's parcels in the order they were sent.
+// Records sent and received items, and checks that every parcel arrived exactly once and that every
+// reader received each sender's parcels in the order of sending.
 //
-// Use: a party that sends asks its `sent` page for the next parcel of a route and books it when
-// the send succeeded; a party that receives writes every parcel on its own `arrivals` page. A page
-// belongs to one party at a time; `audit` reads them all when the parties are done.
+// Use: a sender takes the next parcel of a route from its `sent` object and books it after a
+// successful send; a receiver books every parcel in its own `arrivals`. Neither is thread-safe;
+// `audit` reads them all after the parties have ended.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace sluice::testing {
 
-// Move-only, and empty once it was moved from: so a test sees who has it.
+// Move-only, and empty once moved from: a test can check which party has it.
 class parcel {
  public:
   parcel() = default;
@@ -58,7 +58,7 @@ class sent {
 
  private:
   std::uint32_t sender_;
-  std::vector<std::uint64_t> next_;  // by route: how many were sent
+  std::vector<std::uint64_t> next_;  // by route: the number of sent parcels
 };
 
 class arrivals {
@@ -70,7 +70,7 @@ class arrivals {
   std::vector<parcel> seen_;
 };
 
-// Empty: all is well. Otherwise what is wrong, for a person.
+// Returns a readable list of errors; empty if there are no errors.
 inline std::string audit(const std::vector<sent>& senders, const std::vector<arrivals>& readers) {
   std::ostringstream wrong;
   std::map<std::tuple<std::uint32_t, std::uint32_t>, std::vector<int>> times;

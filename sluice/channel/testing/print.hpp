@@ -1,6 +1,6 @@
 #pragma once
 
-// Lets a failed expectation say "closed" where it would print bytes.
+// Makes a failed expectation print "closed" instead of bytes.
 
 #include <ostream>
 

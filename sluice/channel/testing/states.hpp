@@ -1,7 +1,7 @@
 #pragma once
 
-// Every state a channel's end can be in, and a channel put into it: the rows of the tables that
-// channel_test and select_test check their calls against.
+// All states of a channel's end, and a channel in a given state: the table rows for the calls in
+// channel_test and select_test.
 
 #include <array>
 #include <memory>
@@ -12,14 +12,14 @@
 namespace sluice::testing {
 
 enum class channel_state {
-  null,            // a view of nothing
-  meeting,         // capacity 0, nobody there
-  empty,           // a buffer with nothing in it
-  roomy,           // a buffer that is half full
-  full,            // a buffer without room
+  null,            // a null view
+  meeting,         // capacity 0, no waiters
+  empty,           // an empty buffer
+  roomy,           // a half full buffer
+  full,            // a full buffer
   closed_meeting,  // capacity 0, closed
   closed_empty,    // closed and drained
-  closed_holding,  // closed, with an item still inside
+  closed_holding,  // closed, with an item inside
 };
 
 inline constexpr std::array every_state{
@@ -50,8 +50,8 @@ inline std::string to_string(channel_state s) {
   return "unknown";
 }
 
-// What a call that never waits must answer in a state. A call that may wait answers the same,
-// except that it waits instead of saying full or empty.
+// The expected result of a call that never waits. A call that may wait returns the same, except
+// that it waits instead of returning full or empty.
 inline status send_answer(channel_state s) {
   switch (s) {
     case channel_state::null:
@@ -80,7 +80,7 @@ inline status receive_answer(channel_state s) {
   }
 }
 
-// A channel of ints in a given state. The first item inside, if there is one, is 1.
+// A channel of ints in a given state. The first item inside, if any, is 1.
 class channel_in {
  public:
   explicit channel_in(channel_state s) {
@@ -96,7 +96,7 @@ class channel_in {
     out = channel_->receiver();
   }
 
-  // How many wait in it; 0 for a null end, which has no line to stand in.
+  // The number of waiters; 0 for a null end.
   std::size_t waiting() const {
     return channel_ ? channel_->waiting_to_send() + channel_->waiting_to_receive() : 0;
   }
@@ -107,7 +107,7 @@ class channel_in {
 
  private:
   void put(int item) {
-    check(static_cast<bool>(channel_->try_send(item)), "test", "room in a fresh channel");
+    check(static_cast<bool>(channel_->try_send(item)), "test", "free capacity in a new channel");
   }
 
   std::unique_ptr<channel<int>> channel_;

@@ -5,12 +5,12 @@
 
 namespace sluice::detail {
 
-error_route::error_route(executor& to) : to_(to), name_(to.name()) {}
+error_route::error_route(executor& target) : target_(target), name_(target.name()) {}
 
 void error_route::report(const std::exception_ptr& error) noexcept {
   // acquire: pairs with the acq_rel in `close`.
   if ((reports_.fetch_add(1, acquire) & closed) == 0) {
-    to_.report_error(error);
+    target_.report_error(error);
   } else {
     report_to_stderr(name_, error);
   }

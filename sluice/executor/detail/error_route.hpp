@@ -1,8 +1,8 @@
 #pragma once
 
-// Carries an exception to the `on_error` of an executor, or to standard error once the executor has
-// ended. Made for the first failed future, and shared by the executor and all failed futures whose
-// error was not read.
+// Passes an exception to the `on_error` of an executor, or to standard error once the executor has
+// ended. Created for the first failed future, and shared by the executor and all failed futures
+// whose error was not read.
 
 #include <cstdint>
 #include <exception>
@@ -20,11 +20,11 @@ namespace sluice::detail {
 class error_route {
  public:
   // With one reference, the executor's.
-  explicit error_route(executor& to);
+  explicit error_route(executor& target);
 
   // Any thread may call it at any time.
   void report(const std::exception_ptr& error) noexcept;
-  // Called when the executor ends. Blocks until no report to it is under way, then releases.
+  // Called when the executor ends. Blocks until no report is in progress, then releases.
   void close() noexcept;
 
   void add_reference() noexcept { references_.fetch_add(1, relaxed); }  // the caller has one
@@ -37,10 +37,10 @@ class error_route {
   ~error_route() = default;
   static constexpr std::uint32_t closed = 1U << 31;
 
-  executor& to_;
+  executor& target_;
   const std::string name_;
   atomic<std::uint32_t> references_{1};
-  atomic<std::uint32_t> reports_{0};  // under way; with `closed` once the executor ends
+  atomic<std::uint32_t> reports_{0};  // in progress; plus `closed` once the executor ends
 };
 
 // One reference. An empty one reports to standard error.

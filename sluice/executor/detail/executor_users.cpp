@@ -24,8 +24,8 @@ constexpr std::array<words, executor_users::kinds> names{{
 
 }  // namespace
 
-executor_users::executor_users(spread how)
-    : lines_(how == spread::line_a_thread ? std::make_unique<line[]>(lines) : nullptr) {}
+executor_users::executor_users(spread s)
+    : lines_(s == spread::line_a_thread ? std::make_unique<line[]>(lines) : nullptr) {}
 
 std::size_t executor_users::count(executor_user kind) const noexcept {
   const auto at = static_cast<std::size_t>(kind);

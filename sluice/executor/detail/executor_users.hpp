@@ -1,12 +1,12 @@
 #pragma once
 
-// Counts what keeps a reference to an executor, by kind, so that an executor that ends too early
-// can name what still uses it.
+// Counts the users of an executor by kind, so that the destructor of an executor can name the
+// remaining ones.
 //
 // Guarantees: any thread may count. `count` is exact for every change that happened before the
-// call. A thread may give back what another thread has counted.
+// call. A thread may uncount a user that another thread counted.
 // Cost: one relaxed load and store in a cache line that only the calling thread writes, if the
-// object has lines (pools do); else, and for threads with a number above `lines`, one relaxed
+// object has lines (pools do); otherwise, and for threads with a number above `lines`, one relaxed
 // atomic addition.
 
 #include <array>
@@ -16,7 +16,7 @@
 #include <string>
 
 #include "sluice/base/atomic.hpp"
-#include "sluice/base/per_thread.hpp"
+#include "sluice/base/detail/per_thread.hpp"
 #include "sluice/base/seam.hpp"
 
 namespace sluice {
@@ -42,7 +42,7 @@ class executor_users {
   static constexpr std::size_t lines = 63;  // for threads with the numbers 1 to `lines`
 
   enum class spread : bool { one_place, line_a_thread };
-  explicit executor_users(spread how);
+  explicit executor_users(spread s);
 
   void add(executor_user kind) noexcept { change(kind, 1); }
   void remove(executor_user kind) noexcept { change(kind, ~std::uint32_t{0}); }
@@ -61,17 +61,17 @@ class executor_users {
 
   SLUICE_PER_THREAD void change(executor_user kind, std::uint32_t by) noexcept {
     const auto at = static_cast<std::size_t>(kind);
-    // relaxed: the reader has synchronized with every change that it must see. The thread that
-    // gets the number of an ended thread sees the values that it left (base/seam.cpp).
+    // relaxed: the reader has synchronized with every change that it must see. A thread that gets
+    // the number of an ended thread sees its last values (base/seam.cpp).
     if (const auto me = seam::thread_number(); lines_ != nullptr && me <= lines) [[likely]] {
-      number& mine = lines_[me - 1].of_thread[at];
-      mine.store(mine.load(relaxed) + by, relaxed);
+      number& own = lines_[me - 1].of_thread[at];
+      own.store(own.load(relaxed) + by, relaxed);
     } else {
       shared_[at].fetch_add(by, relaxed);
     }
   }
 
-  const std::unique_ptr<line[]> lines_;  // null: there are none
+  const std::unique_ptr<line[]> lines_;  // null: no lines
   numbers shared_{};
 };
 

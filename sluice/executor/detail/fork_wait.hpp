@@ -1,14 +1,14 @@
 #pragma once
 
-// A worker that sleeps in the join of a child which another runs, for whoever watches. It is one
-// wait, however often it is called to help meanwhile; while it helps it does not wait.
+// For wait reports: a worker that sleeps in the join of a child run by another worker. It counts as
+// one wait even if the worker is woken to help in between; while it helps, it does not wait.
 
 #include <optional>
 
 #include "sluice/executor/fork.hpp"
 #include "sluice/sync/named.hpp"
 #include "sluice/sync/waiter.hpp"
-#include "sluice/sync/watch.hpp"
+#include "sluice/sync/detail/wait_report.hpp"
 
 namespace sluice::detail {
 
@@ -18,26 +18,27 @@ class fork_wait {
   fork_wait(const fork_wait&) = delete;
   fork_wait& operator=(const fork_wait&) = delete;
   ~fork_wait() {
-    if (self_.has_value()) [[unlikely]] watch::gone(&child);  // another will be in its place
+    // Another child may get the same address.
+    if (self_.has_value()) [[unlikely]] wait_report::destroyed(&child);
   }
 
-  watch::subject about() const noexcept { return child.about(); }
+  wait_report::subject wait_subject() const noexcept { return child.wait_subject(); }
 
-  // Around its sleep. What ends that is no business of the waiter.
+  // Called before and after a sleep. The waiter is only for the report; it does not end the sleep.
   void falls_asleep() noexcept {
-    if (!watch::is_on()) [[likely]]
+    if (!wait_report::is_on()) [[likely]]
       return;
     if (!self_.has_value()) self_.emplace().commit();
-    told_.begin(*this, *self_, limits_, watch::party::current());
+    reported_.begin(*this, *self_, limits_, wait_report::party::current());
   }
-  void woke_up() noexcept { told_.end(); }
+  void woke_up() noexcept { reported_.end(); }
 
   fork_base& child;
 
  private:
   const wait_limits limits_;
   std::optional<thread_waiter> self_;
-  watch::wait_record told_;
+  wait_report::wait_record reported_;
 };
 
 }  // namespace sluice::detail

@@ -1,11 +1,11 @@
 #pragma once
 
-// Where submissions and posts wait until an executor runs them: a bounded queue for the user's
-// submissions, with all its policies and waits, and beside it a lane of posts that has no bound.
+// The queue of an executor: a bounded queue for the user's submissions, with all policies and
+// waits, and an unbounded lane for posts.
 //
-// It is an `exchange`, so closing, waiting producers, deadlines, stops, dropping and counting are
-// those of every queue. The two lanes are served in turn while both have something, so that
-// neither can starve the other. A post comes out as a submission that runs it.
+// It is a `queue_core`, so closing, waiting producers, deadlines, stops, dropping and counting are
+// those of every queue. While both lanes have items they alternate, so neither can starve the
+// other. A post comes out as a submission that runs it.
 
 #include <algorithm>
 #include <cstddef>
@@ -18,16 +18,17 @@
 #include "sluice/base/work.hpp"
 #include "sluice/executor/detail/lent_batch.hpp"
 #include "sluice/executor/submission.hpp"
-#include "sluice/queue/exchange.hpp"
-#include "sluice/queue/priority_store.hpp"
-#include "sluice/queue/ring_store.hpp"
+#include "sluice/queue/detail/queue_core.hpp"
+#include "sluice/queue/default_priority.hpp"
+#include "sluice/queue/detail/priority_store.hpp"
+#include "sluice/queue/detail/ring_store.hpp"
 
 namespace sluice::detail {
 
 class intake_store {
  public:
-  using ring = ring_store<submission>;
-  using by_priority = priority_store<submission, default_priority>;
+  using ring = detail::ring_store<submission>;
+  using by_priority = detail::priority_store<submission, default_priority>;
 
   intake_store(std::size_t capacity, const std::optional<by_priority::order>& order) {
     if (order.has_value()) {
@@ -38,7 +39,7 @@ class intake_store {
   }
 
   bool empty() noexcept { return !ready(); }
-  // When there is nothing else, one that was lent and not begun comes back.
+  // If both lanes are empty, steals back a lent submission that has not begun.
   bool ready() noexcept {
     return !posts_.empty() || !queued_empty() || returned_ || (!lent_.empty() && take_back_one());
   }
@@ -75,57 +76,58 @@ class intake_store {
     return visit([&](auto& store) { return store.evict_oldest(sink); });
   }
   template <class Sink>
-  std::size_t evict_latest(Sink&& sink) {
-    return visit([&](auto& store) { return store.evict_latest(sink); });
+  std::size_t evict_newest(Sink&& sink) {
+    return visit([&](auto& store) { return store.evict_newest(sink); });
   }
   bool matters_least(const submission& f) const {
     const auto* const store = std::get_if<by_priority>(&queued_);
     return store != nullptr && store->matters_least(f);
   }
 
-  // What does not count against the capacity: posts, and one that came back. Read without the
-  // lock, a guess.
+  // Items that do not count against the capacity: posts, and a stolen-back submission. A guess when
+  // read without the lock.
   std::size_t uncounted() const noexcept { return beside_.load(relaxed); }
   void add_post(work& item) noexcept {
     posts_.push_back(item);
     count_beside(+1);
   }
 
-  // Lets the next `take` be of a submission. False: there is none.
+  // Makes the next `take` take a submission. Returns false if no submission is inside.
   bool queued_is_next() noexcept {
     post_is_next_ = false;
     return returned_ || (!lent_.empty() && take_back_one()) || !queued_empty();
   }
 
-  // How many of those inside may be lent at once: posts and the most urgent go one by one.
+  // Returns true if several submissions may be lent at once: with posts inside, or by priority,
+  // items are taken one by one.
   bool may_lend() const noexcept { return posts_.empty() && std::holds_alternative<ring>(queued_); }
   void lend(lent_batch& batch) noexcept { batch.begin(lent_, ++lends_); }
-  // Something was lent so many batches ago and has not begun: the next `take` is of that. Its
-  // thread must be busy with something long, and those that came later must not go on before it.
+  // Returns true if a submission was lent at least `batches` batches ago and has not begun; the
+  // next `take` takes it. Its thread runs a long function, and later submissions must not overtake.
   bool has_overdue(std::size_t batches) noexcept {
     if (returned_) return true;
-    return !lent_.empty() && lends_ - lent_.front().turn() >= batches && take_back_one();
+    return !lent_.empty() && lends_ - lent_.front().number() >= batches && take_back_one();
   }
 
-  // Threads that are awake and will look for something in a moment, without being woken.
-  std::size_t about_to_look() const noexcept { return looking_.load(relaxed); }
-  // relaxed: who stops looking gets the lock after that, and sees what came in before.
+  // Threads that poll for work and need not be woken.
+  std::size_t searching_threads() const noexcept { return looking_.load(relaxed); }
+  // relaxed: a thread that stops polling then takes the lock, and sees work added before.
   void look(int change) noexcept { looking_.fetch_add(static_cast<std::size_t>(change), relaxed); }
-  // Lent, and not begun yet.
+  // Submissions that are lent and have not begun.
   std::size_t lent_count() const noexcept {
     std::size_t count = returned_ ? 1 : 0;
     lent_.for_each([&](const lent_batch& each) { count += each.left(); });
     return count;
   }
 
-  // One submission in so many (0: none), the first included, is marked with the time.
-  void time_one_in(std::uint32_t so_many, const clock& time) noexcept {
-    time_every_ = so_many;
-    until_timed_ = so_many == 0 ? 0 : 1;
+  // Marks the first and then every `every`th submission with the time; 0: none.
+  void time_one_in(std::uint32_t every, const clock& time) noexcept {
+    time_every_ = every;
+    until_timed_ = every == 0 ? 0 : 1;
     time_ = &time;
   }
 
-  bool retired = false;  // nobody will take anything any more
+  bool retired = false;  // closed, and no consumer is left: posts are refused
 
  private:
   bool queued_empty() const noexcept {
@@ -148,11 +150,11 @@ class intake_store {
         count_beside(+1);
         return true;
       }
-      lent_.pop_front();  // all of it has begun
+      lent_.pop_front();  // the whole batch has begun
     }
     return false;
   }
-  void count_beside(int change) noexcept {  // under the lock alone
+  void count_beside(int change) noexcept {  // must hold the queue's lock
     beside_.store(beside_.load(relaxed) + static_cast<std::size_t>(change), relaxed);
   }
   work& pop_post() noexcept {
@@ -160,11 +162,11 @@ class intake_store {
     return posts_.pop_front();
   }
 
-  std::variant<std::monostate, ring, by_priority> queued_;  // never the first
+  std::variant<std::monostate, ring, by_priority> queued_;  // never monostate
   intrusive_list<work> posts_;
-  intrusive_list<lent_batch> lent_;  // of which something may not have begun
+  intrusive_list<lent_batch> lent_;  // batches with submissions that may not have begun
   std::uint64_t lends_ = 0;
-  submission returned_;              // one of those, on its way to another thread
+  submission returned_;              // a stolen-back submission, for the next `take`
   atomic<std::size_t> beside_{0};
   atomic<std::size_t> looking_{0};
   bool post_is_next_ = true;
@@ -173,21 +175,21 @@ class intake_store {
   const clock* time_ = nullptr;
 };
 
-class intake : public exchange<submission, intake_store> {
-  using base = exchange<submission, intake_store>;
+class intake : public detail::queue_core<submission, intake_store> {
+  using base = detail::queue_core<submission, intake_store>;
 
  public:
-  // `type` is named in messages. With an order the most urgent first, else as they came.
+  // `type` is used in messages. With an order the most urgent submission comes first, else FIFO.
   intake(const char* type, queue_options<submission> o,
          const std::optional<intake_store::by_priority::order>& order = {})
       : intake(type, o.capacity, std::move(o), order) {}
 
-  // As in the store; before anything is put in.
-  void time_one_in(std::uint32_t so_many, const clock& time) noexcept {
-    store_.time_one_in(so_many, time);
+  // As in the store. Call it before the first submission.
+  void time_one_in(std::uint32_t every, const clock& time) noexcept {
+    store_.time_one_in(every, time);
   }
 
-  // False: it has retired, and the caller must run the item some other way.
+  // Returns false if the intake has retired: the caller must run the item another way.
   bool post(work& item) noexcept {
     return alter([&](intake_store& store) {
       if (store.retired) return false;
@@ -196,7 +198,7 @@ class intake : public exchange<submission, intake_store> {
     });
   }
 
-  // The last consumer's last call. False: something has come in between, go on.
+  // Called by the last consumer before it ends. Returns false if work has arrived: continue.
   bool retire() noexcept {
     return alter([&](intake_store& store) {
       store.retired = is_closed() && store.empty();
@@ -204,15 +206,15 @@ class intake : public exchange<submission, intake_store> {
     });
   }
 
-  // Submissions and posts inside; read without the lock, a guess.
+  // Submissions and posts inside. A guess: reads without the lock.
   std::size_t pending() const noexcept { return size() + store_.uncounted(); }
 
-  // A pop that joins the line at once: the caller has looked long enough.
+  // A pop that enlists immediately: the caller has polled already.
   outcome<submission> wait_for_one(const wait_limits& limits) {
     return block_on(patient_pop(*this), limits);
   }
 
-  // Takes out every submission, in the order in which they would have been run. Posts stay.
+  // Removes every submission, in the order in which they would have run. Posts stay.
   std::vector<submission> take_back() {
     std::vector<submission> unstarted;
     while (const auto inside = queued()) {
@@ -226,15 +228,15 @@ class intake : public exchange<submission, intake_store> {
     return unstarted;
   }
 
-  // Lends what is there without waiting: one, or more for a thread that comes to a long queue, up
-  // to half of its share when `threads` divide it. False: there is nothing.
-  bool lend(lent_batch& to, std::size_t threads) {
+  // Fills `batch` without waiting: with one submission, or with more if the queue is long, up to
+  // half of the caller's share among `threads`. Returns false if the queue is empty.
+  bool lend(lent_batch& batch, std::size_t threads) {
     std::size_t wanted = 0;
     std::size_t given = 0;
     base::take_while(
         [&](intake_store& store) {
           if (given == 0) {
-            to.clear();
+            batch.clear();
             wanted = store.may_lend()
                          ? std::clamp<std::size_t>(size() / (2 * threads), 1, lent_batch::most)
                          : 1;
@@ -243,24 +245,24 @@ class intake : public exchange<submission, intake_store> {
             ++given;
             return true;
           }
-          store.lend(to);
+          store.lend(batch);
           return false;
         },
-        [&](submission&& f) { to.add(std::move(f)); });
+        [&](submission&& f) { batch.add(std::move(f)); });
     return given > 0;
   }
 
-  // Between the two, the calling thread looks for something by itself, and need not be woken. It
-  // must look once more, under the lock, after that.
+  // Between the two calls the calling thread polls for work and need not be woken. After the
+  // second it must check once more under the lock.
   void start_looking() noexcept { store_.look(+1); }
   void stop_looking() noexcept { store_.look(-1); }
 
-  // The owner has begun all of it and will not come back for more.
+  // Called by the owner of a batch that has begun completely, before it leaves.
   void give_up(lent_batch& batch) {
     alter([&](intake_store&) { batch.clear(); });
   }
 
-  // Submissions inside, those included that are lent and have not begun.
+  // Submissions inside, including lent submissions that have not begun.
   std::size_t queued() const noexcept {
     return base::look([&](const intake_store& store) { return size() + store.lent_count(); });
   }

@@ -95,7 +95,7 @@ TEST_F(intake_test, PostsDoNotCountAgainstTheCapacity) {
   EXPECT_EQ(in.pending(), 0u);
 }
 
-TEST_F(intake_test, APostWakesWhoeverWaitsForSomething) {
+TEST_F(intake_test, APostWakesAWaitingConsumer) {
   std::jthread taker([&] { (*in.pop())(); });
   eventually([&] { return in.waiting_to_pop() == 1; });
   post('p');
@@ -147,17 +147,17 @@ TEST_F(intake_test, RetiresOnlyWhenClosedAndEmpty) {
   EXPECT_FALSE(in.retire()) << "it is open";
   post('a');
   in.close();
-  EXPECT_FALSE(in.retire()) << "something is inside";
+  EXPECT_FALSE(in.retire()) << "a post is inside";
   EXPECT_EQ(run_all(), "a");
   post('b');  // closed, but not retired
   EXPECT_EQ(run_all(), "b");
   EXPECT_TRUE(in.retire());
   letter late(*this, 'c');
-  EXPECT_FALSE(in.post(late)) << "nobody will take it any more";
+  EXPECT_FALSE(in.post(late)) << "no consumer is left";
   EXPECT_FALSE(late.linked());
 }
 
-// Every post ends up with exactly one of the two: the taker, or, refused, its poster.
+// Every post is run by exactly one of two: the consumer or, if refused, the posting thread.
 TEST_F(intake_test, APostThatRacesWithRetiringIsNeverLost) {
   for (int round = 0; round < 200; ++round) {
     intake raced("test::intake", {.capacity = 1});

@@ -1,7 +1,7 @@
 #pragma once
 
-// What the pieces of one parallel call share: whether to go on, and the first thing that was
-// thrown.
+// The state that the pieces of one parallel call share: whether to continue, and the first
+// exception.
 
 #include <concepts>
 #include <cstddef>
@@ -21,7 +21,7 @@ namespace sluice::detail {
 template <class I>
 concept parallel_index = std::integral<I> || std::random_access_iterator<I>;
 
-// How many there are from first to last; none when last is before first.
+// Returns the number of elements from first to last; 0 if last is before first.
 template <parallel_index I>
 std::size_t parallel_count(I first, I last) {
   if (!(first < last)) return 0;
@@ -32,7 +32,7 @@ std::size_t parallel_count(I first, I last) {
   }
 }
 
-// The number itself, or what the iterator points at.
+// Returns the number itself, or the element of the iterator.
 template <parallel_index I>
 decltype(auto) parallel_at(I first, std::size_t offset) {
   if constexpr (std::integral<I>) {
@@ -47,14 +47,14 @@ class parallel_run {
   explicit parallel_run(work_stealing_pool& on, std::stop_token stop = {}) noexcept
       : pool(on), stop_(std::move(stop)) {}
 
-  // Runs a piece, unless the call is over. False: it did not come to its end.
+  // Runs a piece, unless the call has ended early. Returns false if the piece was skipped or threw.
   template <class Piece>
   bool attempt(Piece&& piece) noexcept {
-    // relaxed: only saves work; what was thrown is read after all have been joined.
-    if (over_.load(relaxed)) return false;
+    // relaxed: only saves work; the exception is read after all pieces have been joined.
+    if (ended_early_.load(relaxed)) return false;
     if (stop_.stop_requested()) {
       skipped_.store(true, relaxed);
-      over_.store(true, relaxed);
+      ended_early_.store(true, relaxed);
       return false;
     }
     try {
@@ -63,12 +63,12 @@ class parallel_run {
     } catch (...) {
       const std::lock_guard hold(lock_);
       if (error_ == nullptr) error_ = std::current_exception();
-      over_.store(true, relaxed);
+      ended_early_.store(true, relaxed);
       return false;
     }
   }
 
-  // Runs the whole on a worker of the pool: here, if this is one.
+  // Runs the whole call on a worker of the pool: on this thread if it is a worker.
   template <class Whole>
   void start(Whole&& whole) {
     if (pool.is_worker()) {
@@ -78,7 +78,7 @@ class parallel_run {
     }
   }
 
-  // When all pieces have been joined: throws what one of them threw, or says how it went.
+  // Called after all pieces have been joined. Rethrows the first exception; returns ok or stopped.
   status finish() {
     if (error_ != nullptr) std::rethrow_exception(std::move(error_));
     return skipped_.load(relaxed) ? status::stopped : status::ok;
@@ -88,40 +88,41 @@ class parallel_run {
 
  private:
   const std::stop_token stop_;
-  atomic<bool> over_{false};
+  atomic<bool> ended_early_{false};
   atomic<bool> skipped_{false};
   spin_lock lock_;
   std::exception_ptr error_;  // protected by lock_, until all have been joined
 };
 
-// Pieces [from, to) of at most `grain`, each as `piece(from, to)`.
+// Halves [from, to) into pieces of at most `grain` elements and runs each as `piece(from, to)`.
 template <class Piece>
-void split(parallel_run& run, std::size_t grain, std::size_t from, std::size_t to,
+void split(parallel_run& run, std::size_t grain, std::size_t from, std::size_t end,
            Piece& piece) noexcept {
-  if (to - from <= grain) {
-    run.attempt([&] { piece(from, to); });
+  if (end - from <= grain) {
+    run.attempt([&] { piece(from, end); });
     return;
   }
-  const auto middle = from + (to - from) / 2;
-  auto right = fork(run.pool, [&run, grain, middle, to, &piece] {
-    split(run, grain, middle, to, piece);
+  const auto middle = from + (end - from) / 2;
+  auto right = fork(run.pool, [&run, grain, middle, end, &piece] {
+    split(run, grain, middle, end, piece);
   });
   split(run, grain, from, middle, piece);
   right.join();
 }
 
-// The same, and each piece gives a T; neighbours are combined, in their order. None: it is over.
+// The same for pieces that return a T; combines neighbours in order. Returns nullopt if the call
+// ended early.
 template <class T, class Piece, class Combine>
 std::optional<T> split_reduce(parallel_run& run, std::size_t grain, std::size_t from,
-                              std::size_t to, Piece& piece, Combine& combine) noexcept {
+                              std::size_t end, Piece& piece, Combine& combine) noexcept {
   std::optional<T> result;
-  if (to - from <= grain) {
-    run.attempt([&] { result.emplace(piece(from, to)); });
+  if (end - from <= grain) {
+    run.attempt([&] { result.emplace(piece(from, end)); });
     return result;
   }
-  const auto middle = from + (to - from) / 2;
-  auto right = fork(run.pool, [&run, grain, middle, to, &piece, &combine] {
-    return split_reduce<T>(run, grain, middle, to, piece, combine);
+  const auto middle = from + (end - from) / 2;
+  auto right = fork(run.pool, [&run, grain, middle, end, &piece, &combine] {
+    return split_reduce<T>(run, grain, middle, end, piece, combine);
   });
   auto before = split_reduce<T>(run, grain, from, middle, piece, combine);
   auto after = right.join();

@@ -6,8 +6,8 @@
 #include <mutex>
 #include <utility>
 
-#include "sluice/base/callback.hpp"
-#include "sluice/base/rendezvous.hpp"
+#include "sluice/base/detail/callback.hpp"
+#include "sluice/base/detail/rendezvous.hpp"
 #include "sluice/sync/named.hpp"
 
 namespace sluice::detail {
@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* router_type = "sluice::router";
 
-// The handlers that the calling thread is in, the innermost first.
+// A list of the handlers that the calling thread is in, innermost first.
 struct handling {
   explicit handling(const router_core& c) noexcept : core(c), below(std::exchange(top, this)) {}
   handling(const handling&) = delete;
@@ -46,22 +46,24 @@ router_core::router_core(options o)
   require(overflow_ != overflow::caller_runs,
           "a policy other than caller_runs, which is for executors");
   if (name_.empty()) return;
-  watch::set_name(this, name_);
-  watch::set_name(&ended_, name_);
+  wait_report::set_name(this, name_);
+  wait_report::set_name(&ended_, name_);
 }
 
 router_core::~router_core() {
   cells left;
   {
     const std::lock_guard hold(guard_);
-    check_named(present_ == 0, router_type, name_.c_str(), "all its workers to be gone before it");
-    check_named(producers_.empty(), router_type, name_.c_str(), "nobody to wait for room in it");
-    while (!homeless_.empty()) left.push_back(homeless_.pop_front());
+    check_named(present_ == 0, router_type, name_.c_str(),
+                "all its workers to be destroyed before it");
+    check_named(producers_.empty(), router_type, name_.c_str(),
+                "no producer to wait for capacity at its destruction");
+    while (!unassigned_.empty()) left.push_back(unassigned_.pop_front());
     for (auto* const item : shared_) left.push_back(*item);
     shared_.clear();
   }
   while (!left.empty()) delete &left.pop_front();
-  watch::gone(this);
+  wait_report::destroyed(this);
 }
 
 router_core::aftermath::~aftermath() {
@@ -79,27 +81,27 @@ void router_core::check_outside() const noexcept {
   }
 }
 
-// ---- to whom
+// ---- choosing a member
 
 router_core::member* router_core::owner(std::uint64_t key) const noexcept {
   member* best = nullptr;
   std::uint64_t most = 0;
   const_cast<links&>(members_).for_each([&](member_link& each) {
-    const auto offered = bid(each.who.id_, key);
+    const auto offered = rendezvous_weight(each.owner.id_, key);
     if (best != nullptr && offered <= most) return;
-    best = &each.who;
+    best = &each.owner;
     most = offered;
   });
   return best;
 }
 
-// Of those that suit, the one whose turn was longest ago.
+// Returns the suitable member that was assigned an item in turn longest ago; null if none suits.
 template <class Suits>
 router_core::member* router_core::next_in_turn(Suits&& suits) noexcept {
   member* best = nullptr;
   members_.for_each([&](member_link& each) {
-    if (!suits(each.who)) return;
-    if (best == nullptr || each.who.served_ < best->served_) best = &each.who;
+    if (!suits(each.owner)) return;
+    if (best == nullptr || each.owner.served_ < best->served_) best = &each.owner;
   });
   if (best != nullptr) best->served_ = ++served_;
   return best;
@@ -110,85 +112,85 @@ router_core::member* router_core::least_loaded(Suits&& suits) noexcept {
   const auto load = [](const member& m) { return m.count_ + (m.busy_ ? 1U : 0U); };
   auto least = std::numeric_limits<std::size_t>::max();
   members_.for_each([&](member_link& each) {
-    if (suits(each.who)) least = std::min(least, load(each.who));
+    if (suits(each.owner)) least = std::min(least, load(each.owner));
   });
   return next_in_turn([&](const member& m) { return suits(m) && load(m) == least; });
 }
 
-bool router_core::find_room(const routed& item, member*& to) noexcept {
-  const auto has_room = [this](const member& m) { return m.count_ < capacity_; };
+bool router_core::find_capacity(const routed& item, member*& target) noexcept {
+  const auto has_capacity = [this](const member& m) { return m.count_ < capacity_; };
   const auto is_idle = [](const member& m) {
     return m.count_ == 0 && (m.on_ != nullptr ? !m.scheduled_ : !m.waiting_.empty());
   };
-  to = nullptr;
+  target = nullptr;
   switch (rule_) {
     case routing::by_priority:
       return shared_.size() < capacity_ * members_count_.load(relaxed);
     case routing::by_key:
-      to = owner(item.key);
-      return to != nullptr && has_room(*to);
+      target = owner(item.key);
+      return target != nullptr && has_capacity(*target);
     case routing::least_loaded:
-      to = least_loaded(has_room);
-      return to != nullptr;
+      target = least_loaded(has_capacity);
+      return target != nullptr;
     case routing::work_stealing:
-      to = next_in_turn(is_idle);
-      if (to != nullptr) return true;
+      target = next_in_turn(is_idle);
+      if (target != nullptr) return true;
       [[fallthrough]];
     case routing::round_robin:
-      to = next_in_turn(has_room);
-      return to != nullptr;
+      target = next_in_turn(has_capacity);
+      return target != nullptr;
   }
   return false;
 }
 
-router_core::member* router_core::anyone(const routed& item) noexcept {
-  const auto whoever = [](const member&) { return true; };
+router_core::member* router_core::any_member(const routed& item) noexcept {
+  const auto all = [](const member&) { return true; };
   if (rule_ == routing::by_key) return owner(item.key);
   if (rule_ == routing::by_priority) return nullptr;
-  return rule_ == routing::least_loaded ? least_loaded(whoever) : next_in_turn(whoever);
+  return rule_ == routing::least_loaded ? least_loaded(all) : next_in_turn(all);
 }
 
-// ---- in
+// ---- pushing
 
-void router_core::deliver(routed& item, member* to, aftermath& after) noexcept {
+void router_core::deliver(routed& item, member* target, aftermath& after) noexcept {
   if (rule_ == routing::by_priority) {
     shared_.insert(std::move(item.node));
     bool begun = false;
-    members_.for_each([&](member_link& each) { begun = begun || kick(each.who, after); });
-  } else if (to == nullptr) {
-    homeless_.push_back(item);
+    members_.for_each([&](member_link& each) { begun = begun || kick(each.owner, after); });
+  } else if (target == nullptr) {
+    unassigned_.push_back(item);
   } else {
-    to->inbox_.push_back(item);
-    ++to->count_;
-    kick(*to, after);
+    target->inbox_.push_back(item);
+    ++target->count_;
+    kick(*target, after);
   }
 }
 
-void router_core::accept(routed_ptr& item, member* to, aftermath& after) noexcept {
+void router_core::accept(routed_ptr& item, member* target, aftermath& after) noexcept {
   routed& taken = *item.release();
   taken.arrival = ++pushed_;
   queued_.store(queued_.load(relaxed) + 1, relaxed);
   // release: pairs with the acquire in is_open.
   unfinished_.store(unfinished_.load(relaxed) + 1, release);
-  deliver(taken, to, after);
+  deliver(taken, target, after);
 }
 
-void router_core::forget_queued(std::size_t count, aftermath& after) noexcept {
+void router_core::subtract_queued(std::size_t count, aftermath& after) noexcept {
   queued_.store(queued_.load(relaxed) - count, relaxed);
   unfinished_.store(unfinished_.load(relaxed) - count, release);  // as in accept
   after.may_have_ended = true;
 }
 
-// One goes, so that the item fits. False: it is the item that must go.
-bool router_core::make_room(const routed& item, member*& to, cells& dropped,
-                            aftermath& after) noexcept {
+// Drops a queued item so that the new one fits. Returns false if the new item must be dropped.
+bool router_core::drop_queued(const routed& item, member*& target, cells& dropped,
+                              aftermath& after) noexcept {
   if (overflow_ == overflow::drop_newest) return false;
   if (rule_ == routing::by_priority) {
     if (shared_.empty() || members_.empty()) return false;
     auto least = std::prev(shared_.end());
     if (overflow_ == overflow::drop_oldest) {
       if (item.priority < (*least)->priority) return false;
-      routed oldest;  // the first of those that matter least
+      routed oldest;  // compares before all others of the least priority
       oldest.priority = (*least)->priority;
       least = shared_.lower_bound(&oldest);
     }
@@ -196,61 +198,66 @@ bool router_core::make_room(const routed& item, member*& to, cells& dropped,
     victim.node = shared_.extract(least);
     dropped.push_back(victim);
   } else {
-    to = anyone(item);
-    if (to == nullptr || to->count_ == 0) return false;
+    target = any_member(item);
+    if (target == nullptr || target->count_ == 0) return false;
     const bool newest = overflow_ == overflow::latest;
-    dropped.push_back(take_from(*to, newest ? to->inbox_.back() : to->inbox_.front()));
+    auto& inbox = target->inbox_;
+    dropped.push_back(take_from(*target, newest ? inbox.back() : inbox.front()));
   }
-  forget_queued(1, after);
+  subtract_queued(1, after);
   return true;
 }
 
-bool router_core::offer(routed_ptr& item, status& done, aftermath& after, cells& dropped) {
-  done = status::ok;
+// Accepts, drops or refuses the item and sets `result`. Returns false if the caller must wait or
+// give up; `result` is then full.
+bool router_core::offer(routed_ptr& item, status& result, aftermath& after, cells& dropped) {
+  result = status::ok;
   if (closed_.load(relaxed)) {
-    done = status::closed;
+    result = status::closed;
     return true;
   }
-  member* to = nullptr;
-  if (!find_room(*item, to)) {
-    done = status::full;
+  member* target = nullptr;
+  if (!find_capacity(*item, target)) {
+    result = status::full;
     if (overflow_ == overflow::block) return false;
     if (overflow_ == overflow::reject) {
       ++rejected_;
       return true;
     }
     ++dropped_;
-    if (!make_room(*item, to, dropped, after)) {
+    if (!drop_queued(*item, target, dropped, after)) {
       dropped.push_back(*item.release());
-      done = status::dropped;
+      result = status::dropped;
       return true;
     }
-    done = status::ok;
+    result = status::ok;
   }
-  accept(item, to, after);
+  accept(item, target, after);
   return true;
 }
 
-// Those who wait for room, in their order. By key, a full inbox stands in nobody else's way.
+// Accepts the items of waiting producers, in FIFO order. By key, a producer whose target inbox is
+// full does not block the others.
 void router_core::serve_producers(aftermath& after) noexcept {
-  // What is handed on may be begun at once, which makes room: not in the middle of this walk.
+  // An accepted item may begin immediately, which frees capacity and calls this again: then repeat
+  // the walk instead of nesting it.
   serve_again_ = true;
   if (serving_) return;
   serving_ = true;
   while (std::exchange(serve_again_, false)) {
-    bool go_on = !closed_.load(relaxed);
+    bool may_continue = !closed_.load(relaxed);
     producers_.for_each([&](wait_node& each) {
-      if (!go_on) return;
+      if (!may_continue) return;
       auto& node = static_cast<push_node&>(each);
-      member* to = nullptr;
-      if (!find_room(**node.item, to)) {
-        go_on = rule_ == routing::by_key;
+      member* target = nullptr;
+      if (!find_capacity(**node.item, target)) {
+        may_continue = rule_ == routing::by_key;
         return;
       }
       node.unlink();
-      if (!node.who->try_claim(node)) return;  // it gave up; its item is its own
-      accept(*node.item, to, after);
-      after.wakes.add(*node.who);
+      if (!node.waiting->try_claim(node)) return;  // it gave up and keeps its item
+      accept(*node.item, target, after);
+      after.wakes.add(*node.waiting);
     });
   }
   serving_ = false;
@@ -275,13 +282,13 @@ bool router_core::push_op::attempt() {
   return finished;
 }
 
-enlisted router_core::push_op::enlist(waiter& who) {
+enlisted router_core::push_op::enlist(waiter& waiting) {
   aftermath after(core_);
-  cells dropped;  // who drops does not wait
+  cells dropped;  // stays empty: only the policy `block` waits
   const std::lock_guard hold(core_.guard_);
   if (core_.offer(*node_.item, node_.result, after, dropped)) return enlisted::finished;
   node_.result = status::ok;
-  return sluice::join(core_.producers_, node_, who);
+  return link_waiter(core_.producers_, node_, waiting);
 }
 
 void router_core::push_op::retract() noexcept {
@@ -301,12 +308,12 @@ status router_core::push_op::give_up() noexcept {
   return node_.result;
 }
 
-// ---- out
+// ---- taking
 
 bool router_core::is_held(std::uint64_t key, const member& by) const noexcept {
   bool held = false;
   const_cast<links&>(held_).for_each([&](member_link& each) {
-    if (&each.who != &by && each.who.key_ == key) held = true;
+    if (&each.owner != &by && each.owner.key_ == key) held = true;
   });
   return held;
 }
@@ -346,7 +353,7 @@ routed* router_core::pick(member& m) noexcept {
   if (rule_ != routing::work_stealing) return nullptr;
   member* longest = nullptr;
   members_.for_each([&](member_link& each) {
-    if (longest == nullptr || each.who.count_ > longest->count_) longest = &each.who;
+    if (longest == nullptr || each.owner.count_ > longest->count_) longest = &each.owner;
   });
   if (longest == nullptr || longest->count_ == 0) return nullptr;
   ++m.counts_.stolen;
@@ -361,7 +368,7 @@ bool router_core::begin(member& m, routed_ptr& item, aftermath& after) noexcept 
   queued_.store(queued_.load(relaxed) - 1, relaxed);
   if (!producers_.empty()) [[unlikely]]
     serve_producers(after);
-  dismiss_if_drained(after);
+  close_loops_if_drained(after);
   return true;
 }
 
@@ -374,7 +381,7 @@ void router_core::finish(member& m, aftermath& after) noexcept {
   if (left == 0) after.may_have_ended = true;
   if (m.hold_.linked()) [[unlikely]] {
     m.hold_.unlink();
-    kick_all(after);  // the next one of that key may begin
+    kick_all(after);  // the next item of that key may begin
   }
 }
 
@@ -383,29 +390,29 @@ bool router_core::kick(member& m, aftermath& after) noexcept {
   if (m.on_ != nullptr) {
     if (m.scheduled_) return false;
     m.scheduled_ = true;
-    m.turns_.fetch_add(1, relaxed);  // who waits for them has held guard_ since
+    m.turns_.fetch_add(1, relaxed);  // a thread that waits for turns_ takes guard_ first
     after.turns.push_back(m);
     return true;
   }
   auto* const loop = claim_front<next_node>(m.waiting_);
   if (loop == nullptr) return false;
   const bool begun = begin(m, loop->item, after);
-  check(begun, router_type, "something to begin for a worker that was called");
-  after.wakes.add(*loop->who);
+  check(begun, router_type, "an item to begin for a worker that was woken");
+  after.wakes.add(*loop->waiting);
   return true;
 }
 
 void router_core::kick_all(aftermath& after) noexcept {
-  members_.for_each([&](member_link& each) { kick(each.who, after); });
+  members_.for_each([&](member_link& each) { kick(each.owner, after); });
 }
 
-// Closed, and nothing is left that could be moved to anybody: all loops end.
-void router_core::dismiss_if_drained(aftermath& after) noexcept {
+// Ends the waits of all loops if the router is closed and has no queued items.
+void router_core::close_loops_if_drained(aftermath& after) noexcept {
   if (!closed_.load(relaxed) || queued_.load(relaxed) > 0) return;
   members_.for_each([&](member_link& each) {
-    while (auto* const loop = claim_front<next_node>(each.who.waiting_)) {
+    while (auto* const loop = claim_front<next_node>(each.owner.waiting_)) {
       loop->result = status::closed;
-      after.wakes.add(*loop->who);
+      after.wakes.add(*loop->waiting);
     }
   });
 }
@@ -424,17 +431,17 @@ bool router_core::next_op::attempt() noexcept {
   aftermath after(member_.core_);
   const std::lock_guard hold(member_.core_.guard_);
   check_named(member_.on_ == nullptr, router_type, member_.core_.name_.c_str(),
-              "a worker with a handler not to be asked for its next item");
+              "`next` to be called on a worker without a handler");
   return take(after);
 }
 
-enlisted router_core::next_op::enlist(waiter& who) noexcept {
+enlisted router_core::next_op::enlist(waiter& waiting) noexcept {
   aftermath after(member_.core_);
   const std::lock_guard hold(member_.core_.guard_);
   if (take(after)) return enlisted::finished;
   check_named(member_.waiting_.empty(), router_type, member_.core_.name_.c_str(),
-              "one at a time to ask a worker for its next item");
-  return sluice::join(member_.waiting_, node_, who);
+              "one call of `next` at a time on a worker");
+  return link_waiter(member_.waiting_, node_, waiting);
 }
 
 void router_core::next_op::retract() noexcept {
@@ -469,11 +476,11 @@ void router_core::run_turn(member& m) noexcept {
       const std::lock_guard hold(guard_);
       finish(m, after);
     }
-    m.on_->post(m);  // to the back of the line
+    m.on_->post(m);  // to the back of the queue
     return;
   }
-  // acq_rel: pairs with the acquire in is_open. `m` may be gone when the guard is let go of.
-  m.over_.open_gate([&m] { return m.turns_.fetch_sub(1, acq_rel) == 1; });
+  // acq_rel: pairs with the acquire in is_open. `m` may be destroyed once the guard is released.
+  m.idle_.open_gate([&m] { return m.turns_.fetch_sub(1, acq_rel) == 1; });
 }
 
 void router_core::handle(member& m, routed& item) noexcept {
@@ -502,10 +509,10 @@ std::unique_ptr<router_core::member> router_core::join(executor* on,
   if (rule_ == routing::by_key) take_keys(m);
   members_.push_back(m.place_);
   members_count_.store(members_count_.load(relaxed) + 1, relaxed);
-  serving_ = true;  // nobody who waits for room gets in between what is moved
-  while (!homeless_.empty()) {
-    routed& item = homeless_.pop_front();
-    deliver(item, anyone(item), after);
+  serving_ = true;  // items of waiting producers must not get between the moved ones
+  while (!unassigned_.empty()) {
+    routed& item = unassigned_.pop_front();
+    deliver(item, any_member(item), after);
   }
   serving_ = false;
   serve_producers(after);
@@ -513,13 +520,13 @@ std::unique_ptr<router_core::member> router_core::join(executor* on,
   return made;
 }
 
-// What is queued for the keys that it bids most for moves to it, in order.
+// Moves the queued items of the keys that the new member owns to its inbox, in order.
 void router_core::take_keys(member& newcomer) noexcept {
-  const auto loses = [&](const member& to_whom, std::uint64_t key) {
-    return bid(newcomer.id_, key) > bid(to_whom.id_, key);
+  const auto loses = [&](const member& former, std::uint64_t key) {
+    return rendezvous_weight(newcomer.id_, key) > rendezvous_weight(former.id_, key);
   };
   members_.for_each([&](member_link& each) {
-    member& m = each.who;
+    member& m = each.owner;
     m.inbox_.for_each([&](routed& item) {
       if (!loses(m, item.key)) return;
       newcomer.inbox_.push_back(take_from(m, item));
@@ -548,22 +555,22 @@ void router_core::leave(member& m) {
       if (rule_ == routing::by_key && m.busy_) hold_key(m);
       while (auto* const loop = claim_front<next_node>(m.waiting_)) {
         loop->result = status::closed;
-        after.wakes.add(*loop->who);
+        after.wakes.add(*loop->waiting);
       }
       serving_ = true;  // as in join
       while (m.count_ > 0) {
         routed& item = take_from(m, m.inbox_.front());
-        member* const to = anyone(item);
-        if (to != nullptr) ++to->counts_.moved_in;
-        deliver(item, to, after);
+        member* const target = any_member(item);
+        if (target != nullptr) ++target->counts_.moved_in;
+        deliver(item, target, after);
       }
       serving_ = false;
-      serve_producers(after);  // what they wait for may belong to another now
+      serve_producers(after);  // their keys may belong to another member now
       // `m` may be the only worker scheduled for a shared item, which it can no longer begin.
       if (rule_ == routing::work_stealing || rule_ == routing::by_priority) kick_all(after);
     }
   }
-  m.over_.wait();
+  m.idle_.wait();
 }
 
 router_core::member::~member() {
@@ -574,7 +581,7 @@ router_core::member::~member() {
   --core_.present_;
 }
 
-// ---- the end
+// ---- shutdown
 
 bool router_core::end_gate::is_open() const noexcept {
   return core_.is_closed() && core_.unfinished_.load(acquire) == 0;
@@ -587,9 +594,9 @@ bool router_core::close() {
   closed_.store(true, release);  // release: pairs with the acquire in is_closed
   while (auto* const node = claim_front<push_node>(producers_)) {
     node->result = status::closed;
-    after.wakes.add(*node->who);
+    after.wakes.add(*node->waiting);
   }
-  dismiss_if_drained(after);
+  close_loops_if_drained(after);
   after.may_have_ended = true;
   return true;
 }
@@ -606,16 +613,16 @@ std::vector<routed_ptr> router_core::stop() {
       ++count;
     };
     members_.for_each([&](member_link& each) {
-      while (each.who.count_ > 0) take(take_from(each.who, each.who.inbox_.front()));
+      while (each.owner.count_ > 0) take(take_from(each.owner, each.owner.inbox_.front()));
     });
-    while (!homeless_.empty()) take(homeless_.pop_front());
+    while (!unassigned_.empty()) take(unassigned_.pop_front());
     while (!shared_.empty()) {
       routed& item = **shared_.begin();
       item.node = shared_.extract(shared_.begin());
       take(item);
     }
-    forget_queued(count, after);
-    dismiss_if_drained(after);
+    subtract_queued(count, after);
+    close_loops_if_drained(after);
   }
   stop_.request_stop();
   std::vector<routed_ptr> unstarted;
@@ -626,7 +633,7 @@ std::vector<routed_ptr> router_core::stop() {
   return unstarted;
 }
 
-// ---- looking
+// ---- statistics
 
 std::uint64_t router_core::owner_of(std::uint64_t key) const {
   const std::lock_guard hold(guard_);
@@ -649,7 +656,7 @@ router_stats router_core::stats() const {
           .dropped = dropped_};
 }
 
-router_worker_stats router_core::look_at(const member& m) const noexcept {
+router_worker_stats router_core::stats_locked(const member& m) const noexcept {
   auto now = m.counts_;
   now.queued = m.count_;
   now.busy = m.busy_;
@@ -658,7 +665,7 @@ router_worker_stats router_core::look_at(const member& m) const noexcept {
 
 router_worker_stats router_core::stats_of(const member& m) const {
   const std::lock_guard hold(guard_);
-  return look_at(m);
+  return stats_locked(m);
 }
 
 std::vector<router_worker_stats> router_core::worker_stats() const {
@@ -669,7 +676,7 @@ std::vector<router_worker_stats> router_core::worker_stats() const {
     const std::lock_guard hold(guard_);
     if (all.capacity() < members_count_.load(relaxed)) continue;
     const_cast<links&>(members_).for_each(
-        [&](member_link& each) { all.push_back(look_at(each.who)); });
+        [&](member_link& each) { all.push_back(stats_locked(each.owner)); });
     break;
   }
   std::ranges::sort(all, {}, &router_worker_stats::id);

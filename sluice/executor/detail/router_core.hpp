@@ -1,12 +1,12 @@
 #pragma once
 
-// The inside of router.hpp, for items of any type: who gets an item, who waits, who joins and
-// leaves. Items are cells that are linked from list to list, so nothing here copies, moves or
-// allocates a user's item, and everything happens at one moment, under one short lock.
+// The type-erased core of router.hpp: which worker gets an item, which callers wait, which workers
+// join and leave. Items are cells that move between intrusive lists, so nothing here copies, moves
+// or allocates a user's item, and every operation is atomic under one short lock.
 //
-// For routing by key, all that is queued for a key stands in the inbox of the one member that owns
-// it, in order; when a member joins or leaves, they are moved together. What was begun before
-// cannot be moved: until it is finished, its key is held, and nobody begins another of that key.
+// For routing by key, all queued items of a key are in the inbox of the one member that owns it, in
+// order; when a member joins or leaves, they are moved together. An item that has begun cannot be
+// moved: until it is finished, its key is held, and no other member begins an item of that key.
 
 #include <cstddef>
 #include <cstdint>
@@ -26,7 +26,7 @@
 #include "sluice/executor/routing.hpp"
 #include "sluice/sync/spin_lock.hpp"
 #include "sluice/sync/wait.hpp"
-#include "sluice/sync/wait_calls.hpp"
+#include "sluice/sync/detail/wait_calls.hpp"
 
 namespace sluice::detail {
 
@@ -43,7 +43,7 @@ struct routed : list_hook {
   std::uint64_t key = 0;
   std::int64_t priority = 0;
   std::uint64_t arrival = 0;
-  by_urgency::node_type node;  // by priority: allocated with the cell, so never under the lock
+  by_urgency::node_type node;  // by priority: allocated with the cell, not under the lock
 };
 using routed_ptr = std::unique_ptr<routed>;
 
@@ -67,17 +67,17 @@ class router_core {
   router_core& operator=(const router_core&) = delete;
   ~router_core();
 
-  // Without an executor the member has a loop of its own.
+  // Without an executor the member has its own loop.
   std::unique_ptr<member> join(executor* on, std::function<void(routed&)> handler);
   void leave(member& m);  // waits for its handler
 
   bool close();
   bool is_closed() const noexcept { return closed_.load(acquire); }
   std::vector<routed_ptr> stop();
-  status wait_end(const wait_limits& limits) { return ended_.wait_within(limits); }
+  status wait_end(const wait_limits& limits) { return ended_.wait(limits); }
   auto async_wait_end(wait_limits limits) { return ended_.async_wait(std::move(limits)); }
   std::stop_token stop_token() const noexcept { return stop_.get_token(); }
-  void check_outside() const noexcept;  // not in a handler of this router
+  void check_outside() const noexcept;  // checks that this thread runs no handler of this router
 
   std::uint64_t owner_of(std::uint64_t key) const;
   router_stats stats() const;
@@ -87,20 +87,20 @@ class router_core {
   const std::string& name() const noexcept { return name_; }
 
  private:
-  class end_gate : public wait_calls<end_gate> {
+  class end_gate : public detail::wait_calls<end_gate> {
    public:
     explicit end_gate(const router_core& core) noexcept : core_(core) {}
 
    private:
     friend class router_core;
-    friend class wait_calls<end_gate>;
+    friend class detail::wait_calls<end_gate>;
     static constexpr const char* type_name = "sluice::router";
     bool is_open() const noexcept;
     const router_core& core_;
   };
   struct member_link : list_hook {
-    explicit member_link(member& m) noexcept : who(m) {}
-    member& who;
+    explicit member_link(member& m) noexcept : owner(m) {}
+    member& owner;
   };
   struct push_node : wait_node {
     routed_ptr* item = nullptr;
@@ -110,8 +110,9 @@ class router_core {
     routed_ptr item;
     status result = status::ok;
   };
-  // What is done when the lock has been released; declared before it. Who is woken may be the end
-  // of the router, so that comes last, and what is resumed right here after all else.
+  // Work to do after the lock is released; declare it before the lock guard. The order of the
+  // members matters: waking may cause the destruction of the router, so it comes last, and
+  // coroutines that resume on this thread run after everything else.
   struct aftermath {
     explicit aftermath(router_core& c) noexcept : core(c) {}
     aftermath(const aftermath&) = delete;
@@ -126,33 +127,33 @@ class router_core {
   using cells = intrusive_list<routed>;
   using links = intrusive_list<member_link>;
 
-  // All below: guard_ held.
-  bool offer(routed_ptr& item, status& done, aftermath& after, cells& dropped);
-  bool find_room(const routed& item, member*& to) noexcept;  // null: the shared one
-  member* anyone(const routed& item) noexcept;               // whatever its inbox; null: nobody
+  // Must hold guard_ for all below.
+  bool offer(routed_ptr& item, status& result, aftermath& after, cells& dropped);
+  bool find_capacity(const routed& item, member*& target) noexcept;  // null target: shared inbox
+  member* any_member(const routed& item) noexcept;  // ignores capacity; null if there are none
   member* owner(std::uint64_t key) const noexcept;
   template <class Suits>
   member* next_in_turn(Suits&& suits) noexcept;
   template <class Suits>
   member* least_loaded(Suits&& suits) noexcept;
-  void accept(routed_ptr& item, member* to, aftermath& after) noexcept;
-  void deliver(routed& item, member* to, aftermath& after) noexcept;
-  bool make_room(const routed& item, member*& to, cells& dropped, aftermath& after) noexcept;
+  void accept(routed_ptr& item, member* target, aftermath& after) noexcept;
+  void deliver(routed& item, member* target, aftermath& after) noexcept;
+  bool drop_queued(const routed& item, member*& target, cells& dropped, aftermath& after) noexcept;
   bool has_work_for(const member& m) const noexcept;
-  routed* pick(member& m) noexcept;  // takes it out; null: nothing that it may begin
+  routed* pick(member& m) noexcept;  // removes an item that `m` may begin, or returns null
   routed& take_from(member& m, routed& item) noexcept;
   routed* first_free(member& m) const noexcept;
   bool is_held(std::uint64_t key, const member& by) const noexcept;
   void hold_key(member& m) noexcept;
   bool begin(member& m, routed_ptr& item, aftermath& after) noexcept;
   void finish(member& m, aftermath& after) noexcept;
-  bool kick(member& m, aftermath& after) noexcept;  // true: it begins something
+  bool kick(member& m, aftermath& after) noexcept;  // returns true if `m` begins an item
   void kick_all(aftermath& after) noexcept;
   void serve_producers(aftermath& after) noexcept;
-  void dismiss_if_drained(aftermath& after) noexcept;
+  void close_loops_if_drained(aftermath& after) noexcept;
   void take_keys(member& newcomer) noexcept;
-  void forget_queued(std::size_t count, aftermath& after) noexcept;
-  router_worker_stats look_at(const member& m) const noexcept;
+  void subtract_queued(std::size_t count, aftermath& after) noexcept;
+  router_worker_stats stats_locked(const member& m) const noexcept;
 
   void run_turn(member& m) noexcept;
   void handle(member& m, routed& item) noexcept;
@@ -177,21 +178,21 @@ class router_core {
   atomic<std::size_t> queued_{0};      // accepted and not begun
   atomic<std::size_t> unfinished_{0};  // accepted and not finished
   atomic<std::size_t> members_count_{0};
-  links members_;                      // those that are given items
-  links held_;                         // those whose item's key belongs to another by now
-  cells homeless_;                     // nobody was there to take them
-  routed::by_urgency shared_;          // by priority: all that is queued
+  links members_;                      // members that are given items
+  links held_;                         // members whose begun item's key now belongs to another
+  cells unassigned_;                   // accepted while there were no members
+  routed::by_urgency shared_;          // by priority: all queued items
   wait_list producers_;
   std::size_t present_ = 0;            // handles that exist
   bool serving_ = false;
   bool serve_again_ = false;
-  std::uint64_t served_ = 0;           // items given to a member in turn
+  std::uint64_t served_ = 0;           // items assigned in turn
   std::uint64_t joined_ = 0;
   std::uint64_t pushed_ = 0;
   std::uint64_t rejected_ = 0;
   std::uint64_t dropped_ = 0;
 
-  end_gate ended_;  // the last: its destructor waits for whoever is about to let go of it
+  end_gate ended_;  // last member: its destructor waits for a thread that is still opening it
 };
 
 class router_core::member final : private work {
@@ -201,7 +202,7 @@ class router_core::member final : private work {
         on_(on),
         use_(on, executor_user::router_worker),
         handler_(std::move(handler)),
-        over_(*this) {}
+        idle_(*this) {}
   ~member();
 
   router_core& core() const noexcept { return core_; }
@@ -210,14 +211,14 @@ class router_core::member final : private work {
  private:
   friend class router_core;
   friend class intrusive_list<member>;
-  // Open while none of its turns is under way or in the executor's line.
-  class turn_gate : public wait_calls<turn_gate> {
+  // Open while none of its turns is running or queued in the executor.
+  class turn_gate : public detail::wait_calls<turn_gate> {
    public:
     explicit turn_gate(const member& m) noexcept : member_(m) {}
 
    private:
     friend class router_core;
-    friend class wait_calls<turn_gate>;
+    friend class detail::wait_calls<turn_gate>;
     static constexpr const char* type_name = "sluice::router";
     bool is_open() const noexcept { return member_.turns_.load(acquire) == 0; }
     const member& member_;
@@ -229,7 +230,7 @@ class router_core::member final : private work {
   executor* const on_;
   const executor_use use_;
   const std::function<void(routed&)> handler_;
-  atomic<std::uint32_t> turns_{0};  // grows under the core's guard_, becomes less under over_'s
+  atomic<std::uint32_t> turns_{0};  // incremented under the core's guard_, decremented under idle_
 
   // Protected by the core's guard_.
   std::uint64_t id_ = 0;
@@ -237,17 +238,17 @@ class router_core::member final : private work {
   member_link hold_{*this};   // in held_
   cells inbox_;
   std::size_t count_ = 0;     // in the inbox
-  std::uint64_t served_ = 0;  // when it last had its turn
+  std::uint64_t served_ = 0;  // the router's served_ when it was last assigned an item in turn
   wait_list waiting_;         // its loop
-  bool scheduled_ = false;    // its handler: a turn is under way or in the executor's line
+  bool scheduled_ = false;    // its handler has a turn running or queued in the executor
   bool busy_ = false;
-  std::uint64_t key_ = 0;     // of what it has begun
+  std::uint64_t key_ = 0;     // of the item it has begun
   router_worker_stats counts_;
 
-  turn_gate over_;  // the last, as ended_
+  turn_gate idle_;  // last member, as ended_
 };
 
-// A wait for room. What was not accepted stays in `item`.
+// A wait for capacity. An item that is not accepted stays in `item`.
 class router_core::push_op {
  public:
   push_op(router_core& core, routed_ptr& item) noexcept : core_(core) { node_.item = &item; }
@@ -256,17 +257,17 @@ class router_core::push_op {
            core_.closed_.load(relaxed);
   }
   bool attempt();
-  enlisted enlist(waiter& who);
-  bool woken() const noexcept { return true; }  // it was handed on
+  enlisted enlist(waiter& waiting);
+  bool woken() const noexcept { return true; }  // the waking thread has accepted the item
   void retract() noexcept;
   spin_budget& spin() noexcept { return core_.push_spin_; }
   status result(status ended) noexcept;
-  status give_up() noexcept;  // a call that does not wait
-  watch::subject about() const noexcept {
+  status give_up() noexcept;  // the result of a call that does not wait
+  wait_report::subject wait_subject() const noexcept {
     return {.object = &core_,
             .type = "sluice::router",
             .wants = "push",
-            .by = watch::served_by::takers,
+            .by = wait_report::served_by::consumers,
             .capacity = core_.capacity_};
   }
 
@@ -275,7 +276,7 @@ class router_core::push_op {
   push_node node_;
 };
 
-// A member's wait for its next item; what it had before is finished by asking.
+// A member's wait for its next item. Finishes the previous item first.
 class router_core::next_op {
  public:
   explicit next_op(member& m) noexcept : member_(m) {}
@@ -283,12 +284,14 @@ class router_core::next_op {
     return member_.core_.queued_.load(relaxed) > 0 || member_.core_.closed_.load(relaxed);
   }
   bool attempt() noexcept;
-  enlisted enlist(waiter& who) noexcept;
+  enlisted enlist(waiter& waiting) noexcept;
   bool woken() const noexcept { return true; }
   void retract() noexcept;
   spin_budget& spin() noexcept { return member_.core_.next_spin_; }
   outcome<routed_ptr> result(status ended) noexcept;
-  watch::subject about() const noexcept { return {&member_.core_, "sluice::router", "next"}; }
+  wait_report::subject wait_subject() const noexcept {
+    return {&member_.core_, "sluice::router", "next"};
+  }
 
  private:
   bool take(aftermath& after) noexcept;

@@ -51,37 +51,38 @@ void steal_crew::join_threads() noexcept {
   }
 }
 
-// The worker is counted as searching already; taken back when there can be no thread for it.
-void steal_crew::start_thread(steal_worker* again) {
+// Starts a thread for the vacant worker `reused`, or for a new worker if null. The caller has
+// counted it as searching; a failure undoes that.
+void steal_crew::start_thread(steal_worker* reused) {
   const std::lock_guard hiring(hiring_);
   try {
-    if (again == nullptr) {
+    if (reused == nullptr) {
       const auto at = made_.load(relaxed);
       check(at < threads_ + spares_max_, "sluice::work_stealing_pool",
-            "a place for every thread that may be alive");
-      again = new steal_worker(pool_, at + 1, deque_capacity_);
-      workers_[at].store(again, release);  // release, both: pair with the acquire in at and size
+            "a slot for every thread that may be alive");
+      reused = new steal_worker(pool_, at + 1, deque_capacity_);
+      workers_[at].store(reused, release);  // release, both: pair with the acquire in at and size
       made_.store(at + 1, release);
-    } else if (again->thread.joinable()) {
-      again->thread.join();  // it has left the crew: nothing is left for it but to end
+    } else if (reused->thread.joinable()) {
+      reused->thread.join();  // it has left the crew and is about to end
     }
-    const auto life = [this, again] {
-      again->sleeper = &seam::this_parker();
-      again->party.store(watch::party::this_thread().word(), relaxed);  // nothing hangs on it
-      if (watch::is_on()) [[unlikely]] tell_end_of(*again);
-      serve_(*again);
-      leave_for_good(*again);
+    const auto life = [this, reused] {
+      reused->sleeper = &seam::this_parker();
+      reused->party.store(wait_report::party::this_thread().word(), relaxed);  // orders nothing
+      if (wait_report::is_on()) [[unlikely]] report_end_holder(*reused);
+      serve_(*reused);
+      end_worker(*reused);
     };
-    again->thread = make_thread_ ? make_thread_(life) : seam::thread(life);
+    reused->thread = make_thread_ ? make_thread_(life) : seam::thread(life);
   } catch (...) {
     const std::lock_guard hold(lock_);
     --live_;
     --running_;
     --searching_;
     ++start_failures_;
-    if (again != nullptr) vacant_.push_back(*again);
-    settle();
-    end_if_done();  // who went to rest meanwhile left that to it
+    if (reused != nullptr) vacant_.push_back(*reused);
+    update_flags();
+    end_if_done();  // a worker that rested meanwhile saw this one as running
     throw;
   }
 }
@@ -90,41 +91,41 @@ void steal_crew::start_thread(steal_worker* again) {
 
 void steal_crew::call_one() noexcept {
   seam::parker* sleeper = nullptr;
-  steal_worker* again = nullptr;
+  steal_worker* reused = nullptr;
   {
     const std::lock_guard hold(lock_);
     if (!wanted_.load(relaxed)) return;
     if (steal_worker* const called = next_to_call(); called != nullptr) {
-      get_up(*called);
+      remove_from_list(*called);
       called->called = true;
-      // Here: once called, it may wake by the time, end, and leave its place to another thread.
+      // Read under the lock: after it, the worker may time out and end, and its object be reused.
       sleeper = called->sleeper;
     } else {
       ++live_;
-      if (!vacant_.empty()) again = &vacant_.pop_front();
+      if (!vacant_.empty()) reused = &vacant_.pop_front();
     }
     ++running_;
     ++searching_;
-    settle();
+    update_flags();
   }
   if (sleeper != nullptr) {
     sleeper->unpark();
     return;
   }
-  // relaxed: a number to read. Before the thread runs: who saw what it did finds it counted.
+  // relaxed: a statistic. Before the thread starts, so an effect of the thread implies the count.
   spares_started_.fetch_add(1, relaxed);
   try {
-    start_thread(again);
+    start_thread(reused);
   } catch (const std::exception&) {
     spares_started_.fetch_sub(1, relaxed);
-    // No thread to be had now: those that run will come to the work, or the next call will try.
-    // Those that went to sleep meanwhile will not, and what came woke none of them.
-    bool somebody_sleeps = false;
+    // No thread can be started now: running workers will find the work, or the next call retries.
+    // A worker that went to sleep meanwhile was not woken for work added since, so check again.
+    bool has_sleeper = false;
     {
       const std::lock_guard hold(lock_);
-      somebody_sleeps = wanted_.load(relaxed) && next_to_call() != nullptr;
+      has_sleeper = wanted_.load(relaxed) && next_to_call() != nullptr;
     }
-    if (somebody_sleeps) look_once_more();  // else it would ask for a thread again, and again
+    if (has_sleeper) check_again();  // without a sleeper it would try to start threads forever
   }
 }
 
@@ -135,14 +136,16 @@ steal_worker* steal_crew::next_to_call() noexcept {
   return watcher_;
 }
 
-void steal_crew::settle() noexcept {
+// Computes the flags that threads which add work read.
+void steal_crew::update_flags() noexcept {
   const bool sleepers = !resting_.empty() || !joining_.empty() || watcher_ != nullptr;
   const bool spare = blocked_ > 0 && can_start_spare();
-  const bool wanted = searching_ == 0 && running_ < threads_ && (sleepers || spare) && !over_;
+  const bool wanted =
+      searching_ == 0 && running_ < threads_ && (sleepers || spare) && !has_ended_;
   const bool unwatched = wanted && sleepers && watcher_ == nullptr;
   const bool surplus = running_ > threads_;
-  // relaxed: whoever adds work has a barrier before it reads them, and we have one after this
-  // before we look for work. Written only when it changes: others read this line all the time.
+  // relaxed: a thread that adds work has a barrier before it reads them; the caller has one after
+  // this and before it checks for work. Written only on a change: this line is read often.
   if (wanted_.load(relaxed) != wanted) wanted_.store(wanted, relaxed);
   if (watch_wanted_.load(relaxed) != unwatched) watch_wanted_.store(unwatched, relaxed);
   if (surplus_.load(relaxed) != surplus) surplus_.store(surplus, relaxed);
@@ -163,26 +166,27 @@ bool steal_crew::next_is_visible() const noexcept {
   return false;
 }
 
-// ---- what a worker says of itself
+// ---- state changes of a worker
 
 void steal_crew::begin_search() noexcept {
   const std::lock_guard hold(lock_);
   ++searching_;
-  settle();
+  update_flags();
 }
 
 void steal_crew::end_search() noexcept {
   {
     const std::lock_guard hold(lock_);
     --searching_;
-    settle();
+    update_flags();
     if (!wanted_.load(relaxed)) return;
   }
-  look_once_more();
+  check_again();
 }
 
-// Nobody searches, as everybody can see now. What came while somebody did has woken nobody.
-void steal_crew::look_once_more() noexcept {
+// No worker is searching, and that is now visible. Work added while one was searching woke none,
+// so check for it here.
+void steal_crew::check_again() noexcept {
   seam::heavy_barrier();  // pairs with the light one in work_added and next_added
   if (work_is_visible() || (watch_wanted_.load(relaxed) && next_is_visible())) call_one();
 }
@@ -192,22 +196,22 @@ void steal_crew::blocks() noexcept {
     const std::lock_guard hold(lock_);
     --running_;
     ++blocked_;
-    settle();
+    update_flags();
     if (!wanted_.load(relaxed)) return;
   }
-  look_once_more();
+  check_again();
 }
 
 void steal_crew::unblocks() noexcept {
   const std::lock_guard hold(lock_);
   --blocked_;
   ++running_;
-  settle();
+  update_flags();
 }
 
 // ---- sleeping
 
-void steal_crew::lie_down(steal_worker& self, bool may_watch) noexcept {
+void steal_crew::park_in_list(steal_worker& self, bool may_watch) noexcept {
   if (may_watch && watcher_ == nullptr && running_ > 0) {
     watcher_ = &self;
     self.watching = true;
@@ -217,7 +221,7 @@ void steal_crew::lie_down(steal_worker& self, bool may_watch) noexcept {
   }
 }
 
-void steal_crew::get_up(steal_worker& self) noexcept {
+void steal_crew::remove_from_list(steal_worker& self) noexcept {
   if (self.watching) {
     watcher_ = nullptr;
     self.watching = false;
@@ -226,20 +230,20 @@ void steal_crew::get_up(steal_worker& self) noexcept {
   }
 }
 
-bool steal_crew::rest(steal_worker& self, is_over over, const void* what) noexcept {
-  bool look = false;
+bool steal_crew::rest(steal_worker& self, is_done done, const void* joined) noexcept {
+  bool must_check = false;
   {
     const std::lock_guard hold(lock_);
     --searching_;
     --running_;
     self.called = false;
-    self.joining = over != nullptr;
-    lie_down(self, true);
-    settle();
+    self.joining = done != nullptr;
+    park_in_list(self, true);
+    update_flags();
     end_if_done();
-    look = wanted_.load(relaxed);
+    must_check = wanted_.load(relaxed);
   }
-  if (look) {
+  if (must_check) {
     seam::heavy_barrier();  // pairs with the light one in work_added and next_added
     if (work_is_visible()) {
       leave(self);
@@ -248,7 +252,7 @@ bool steal_crew::rest(steal_worker& self, is_over over, const void* what) noexce
   }
   self.parked.increment();
   for (;;) {
-    if (over != nullptr && over(what)) {
+    if (done != nullptr && done(joined)) {
       leave(self);
       return true;
     }
@@ -256,8 +260,8 @@ bool steal_crew::rest(steal_worker& self, is_over over, const void* what) noexce
     {
       const std::lock_guard hold(lock_);
       if (self.called) return true;
-      if (over_) {
-        get_up(self);
+      if (has_ended_) {
+        remove_from_list(self);
         --live_;
         return false;
       }
@@ -276,13 +280,13 @@ bool steal_crew::rest(steal_worker& self, is_over over, const void* what) noexce
 steal_crew::after_sleep steal_crew::woken_by_time(steal_worker& self) noexcept {
   {
     const std::lock_guard hold(lock_);
-    if (self.called || over_) return after_sleep::sleep_on;  // the loop sees to it
+    if (self.called || has_ended_) return after_sleep::sleep_on;  // the loop in `rest` handles it
     if (!self.watching) {
       if (self.joining || live_ <= threads_) return after_sleep::sleep_on;
-      get_up(self);
+      remove_from_list(self);
       --live_;
-      vacant_.push_back(self);  // with the count: whoever may start a thread finds a place for it
-      settle();
+      vacant_.push_back(self);  // together with live_: a thread that starts a spare finds a slot
+      update_flags();
       return after_sleep::end;
     }
     ++looking_;
@@ -291,11 +295,11 @@ steal_crew::after_sleep steal_crew::woken_by_time(steal_worker& self) noexcept {
   const std::lock_guard hold(lock_);
   if (next == after_sleep::search) count_in(self);
   --looking_;
-  end_if_done();  // who went to rest meanwhile left that to it
+  end_if_done();  // a worker that rested meanwhile saw looking_ above 0
   return next;
 }
 
-// Looks for what no running worker comes to.
+// One tick of the watcher: takes a post that its worker is too busy to run, or checks for work.
 steal_crew::after_sleep steal_crew::watch(steal_worker& self) noexcept {
   for (std::size_t i = 0; i < size() && self.rescued == nullptr; ++i) {
     self.rescued = take_stranded(at(i));
@@ -306,19 +310,20 @@ steal_crew::after_sleep steal_crew::watch(steal_worker& self) noexcept {
   {
     const std::lock_guard hold(lock_);
     if (self.called) return after_sleep::sleep_on;
-    get_up(self);
-    lie_down(self, false);  // whoever keeps something for itself calls a watcher again
-    settle();
+    remove_from_list(self);
+    park_in_list(self, false);  // the next post to a `next` calls a watcher again
+    update_flags();
   }
   seam::heavy_barrier();  // pairs with the light one in next_added
   return next_is_visible() ? after_sleep::search : after_sleep::sleep_on;
 }
 
-// The watcher alone. Null: there is nothing, or its worker has moved on since the last look.
+// Called by the watcher only. Takes the `next` of a worker that has made no progress since the last
+// tick; otherwise returns null.
 work* steal_crew::take_stranded(steal_worker& from) noexcept {
   work* kept = from.next.load(relaxed);
   const auto executed = from.executed.get();
-  // relaxed: a guess; whoever takes it does so by the exchange below.
+  // relaxed: a guess; the exchange below takes the work.
   const bool unmoved = from.next_seen.exchange(kept, relaxed) == kept &&
                        from.executed_seen.load(relaxed) == executed;
   from.executed_seen.store(executed, relaxed);
@@ -332,71 +337,73 @@ void steal_crew::leave(steal_worker& self) noexcept {
   count_in(self);
 }
 
-// Searches again, unless somebody has counted it as searching by calling it.
+// Counts the worker as searching, unless call_one has done so.
 void steal_crew::count_in(steal_worker& self) noexcept {
   if (self.called) return;
-  get_up(self);
+  remove_from_list(self);
   ++running_;
   ++searching_;
-  settle();
+  update_flags();
 }
 
-// ---- the end
+// ---- shutdown
 
 void steal_crew::closed() noexcept {
   const std::lock_guard hold(lock_);
   end_if_done();
 }
 
-// Nobody runs anything or has taken it to run, so the workers' own queues are empty, and so stays
-// what is outside.
+// If no worker runs, is blocked or holds work, all deques are empty, and only the intake can still
+// have work.
 void steal_crew::end_if_done() noexcept {
-  if (over_ || running_ + blocked_ + looking_ > 0) return;
-  if (!nobody_joins() || !outside_.is_closed()) return;
-  if (!outside_.retire()) return;  // whoever put something in is about to call
-  over_ = true;
-  settle();
+  if (has_ended_ || running_ + blocked_ + looking_ > 0) return;
+  if (has_joiner() || !outside_.is_closed()) return;
+  if (!outside_.retire()) return;  // the thread that added work is about to call `work_added`
+  has_ended_ = true;
+  update_flags();
   for (std::size_t i = 0; i < size(); ++i) {
     if (at(i).sleeper != nullptr) at(i).sleeper->unpark();
   }
 }
 
-bool steal_crew::nobody_joins() const noexcept {
-  return joining_.empty() && (watcher_ == nullptr || !watcher_->joining);
+bool steal_crew::has_joiner() const noexcept {
+  return !joining_.empty() || (watcher_ != nullptr && watcher_->joining);
 }
 
 namespace {
 
-// The ends of so many are told of: what is known of one object is kept in one place, which a crew
-// of hundreds would fill for others.
-constexpr std::size_t told_workers_max = 128;
+// Report at most this many workers per crew: all records of one object share one table shard, and a
+// large crew would leave no capacity for other objects.
+constexpr std::size_t reported_workers_max = 128;
 
 }  // namespace
 
-void steal_crew::tell_end_of(const steal_worker& who) const noexcept {
-  const auto party = watch::party::from_word(who.party.load(relaxed));
-  if (!party || who.number > told_workers_max) return;
-  watch::took({.object = &ended_,
+void steal_crew::report_end_holder(const steal_worker& member) const noexcept {
+  const auto party = wait_report::party::from_word(member.party.load(relaxed));
+  if (!party || member.number > reported_workers_max) return;
+  wait_report::took({.object = &ended_,
                .type = "sluice::work_stealing_pool",
-               .how = watch::held_as::running,
+               .mode = wait_report::held_as::running,
                .by = party,
                .at = std::source_location(),
                .waited = false});
 }
 
-void steal_crew::tell_whose_end() noexcept {
-  if (!watch::is_on()) [[likely]] return;
-  const std::lock_guard hold(lock_);  // none of them leaves meanwhile
-  for (std::size_t i = 0; i < size(); ++i) tell_end_of(at(i));
+void steal_crew::report_end_holders() noexcept {
+  if (!wait_report::is_on()) [[likely]] return;
+  const std::lock_guard hold(lock_);  // no worker can end meanwhile
+  for (std::size_t i = 0; i < size(); ++i) report_end_holder(at(i));
 }
 
-void steal_crew::leave_for_good(steal_worker& self) noexcept {
+void steal_crew::end_worker(steal_worker& self) noexcept {
   bool last = false;
   {
     const std::lock_guard hold(lock_);
     self.party.store(0, relaxed);
-    if (self.number <= told_workers_max) watch::gave(&ended_, watch::party::this_thread());
-    last = over_ && live_ == 0;
+    if (self.number <= reported_workers_max) {
+      wait_report::gave(&ended_, wait_report::party::this_thread());
+    }
+    last = has_ended_ && live_ == 0;
   }
   if (last) ended_.set();
 }

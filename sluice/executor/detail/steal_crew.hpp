@@ -1,27 +1,27 @@
 #pragma once
 
-// Who of a work_stealing_pool's workers is awake: wakes one when there is work nobody looks for,
-// puts a spare in the place of one that is held up, and ends them all when the work is done.
+// The threads of a work_stealing_pool: wakes one when there is work and none searches, starts a
+// spare in place of a blocked one, and ends them all when the work is done.
 //
 // A worker is
-//   running    runs something, or is
-//   searching  (also counted as running) looks for something to run
-//   resting    asleep: nothing to do
-//   joining    asleep in a join, until the child is done; may be called to help meanwhile
-//   blocked    asleep in some other wait of the library, inside a function it runs
+//   running    runs a piece of work, or is
+//   searching  (also counted as running) searches for work
+//   resting    asleep without work
+//   joining    asleep in a join until the child is done; may be woken to help meanwhile
+//   blocked    asleep in another wait of the library, inside a function it runs
 //
-// At most `threads` are to be running. One that comes back from being blocked may be one too many;
-// the next that finds nothing of its own to do goes to rest, and those that rest longer than
+// At most `threads` should be running. A worker that returns from being blocked may be one too
+// many; the next worker that has no work of its own then rests. Workers that rest longer than
 // `keep_alive` while there are more than `threads` end.
 //
-// Who adds work wakes somebody only if nobody is searching: whoever stops searching looks once
-// more at everything, after it has said that it no longer searches. So a burst wakes one worker,
-// which wakes the next when it has found something and sees more.
+// A thread that adds work wakes a worker only if none is searching: a worker that stops searching
+// checks for work once more after it has published that it no longer searches. So a burst wakes
+// one worker, which wakes the next when it has found work and sees more.
 //
-// While others run, one sleeper watches: every millisecond it looks for work that its worker keeps
-// for itself (`next`) and does not come to, because its function runs long. When no worker has kept
-// anything for a few milliseconds, or none runs, nobody wakes up; the next that keeps something
-// calls a watcher.
+// While others run, one sleeping worker is the watcher: every millisecond it checks for posts that
+// a worker holds in `next` and does not run because its current function is long. If no worker has
+// held a post for a few milliseconds, or none runs, the watcher stops; the next post to a `next`
+// starts one.
 
 #include <chrono>
 #include <cstddef>
@@ -50,48 +50,48 @@ class steal_crew {
     thread_maker make_thread;
   };
   using serve = std::function<void(steal_worker&)>;
-  using is_over = bool (*)(const void* what) noexcept;
+  using is_done = bool (*)(const void* joined) noexcept;
 
   steal_crew(work_stealing_pool& pool, intake& outside, settings s);
   ~steal_crew();
   steal_crew(const steal_crew&) = delete;
   steal_crew& operator=(const steal_crew&) = delete;
 
-  void start(serve each);  // once, before anything else
+  void start(serve each);  // once, before any other call
   void join_threads() noexcept;
 
-  // After work was put where any worker finds it. Anyone.
+  // Called by any thread after it added work that any worker can find.
   void work_added() noexcept {
-    // Pairs with the heavy barrier of a worker that stops searching: it sees the work, or we see
-    // that it stopped.
+    // Pairs with the heavy barrier of a worker that stops searching: either it sees the work, or
+    // this thread sees that it stopped.
     seam::light_barrier();
     if (wanted_.load(relaxed)) [[unlikely]] call_one();
   }
-  // After work was put into a worker's `next`. Its worker.
+  // Called by a worker after it filled its `next`.
   void next_added() noexcept {
     seam::light_barrier();
     if (watch_wanted_.load(relaxed)) [[unlikely]] call_one();
   }
 
-  // A worker, that runs, about itself.
+  // Called by a running worker.
   void begin_search() noexcept;
-  void end_search() noexcept;  // it found something, or has no more need to
-  // It searched in vain: sleeps until it is called, or `over(what)` (null: never). True: it
-  // searches again, possibly with what it holds in `rescued`. False: it is to end, and is counted
-  // no more.
-  bool rest(steal_worker& self, is_over over, const void* what) noexcept;
+  void end_search() noexcept;  // it found work, or its join is done
+  // Called after a search without result: sleeps until it is woken or `done(joined)` (null: never).
+  // Returns true to search again, possibly with work in `rescued`; false if the worker must end, in
+  // which case it is no longer counted.
+  bool rest(steal_worker& self, is_done done, const void* joined) noexcept;
   void blocks() noexcept;
   void unblocks() noexcept;
-  // There are more running than threads: it may go to rest.
+  // Returns true if more workers run than `threads`: the caller may rest.
   bool is_surplus() const noexcept { return surplus_.load(relaxed); }
 
-  // After the intake was closed: ends the crew, if it is idle; else it ends when it is.
+  // Called after the intake was closed: ends the crew now or as soon as it is idle.
   void closed() noexcept;
   event& ended() noexcept { return ended_; }
-  // For whoever watches: the end of the crew is a wait for the end of all who are in it.
-  void tell_whose_end() noexcept;
+  // For wait reports: a wait for the end of the crew is a wait for all its threads.
+  void report_end_holders() noexcept;
 
-  // Every worker that there is or was.
+  // All workers, including ended ones.
   std::size_t size() const noexcept { return made_.load(acquire); }  // pairs with hire
   steal_worker& at(std::size_t i) const noexcept { return *workers_[i].load(acquire); }
   std::size_t threads() const noexcept { return threads_; }
@@ -113,11 +113,11 @@ class steal_crew {
   static constexpr auto watch_period = std::chrono::milliseconds(1);
   static constexpr std::uint32_t quiet_ticks_max = 8;
 
-  void start_thread(steal_worker* again);
-  void tell_end_of(const steal_worker& who) const noexcept;
-  void leave_for_good(steal_worker& self) noexcept;
+  void start_thread(steal_worker* reused);
+  void report_end_holder(const steal_worker& member) const noexcept;
+  void end_worker(steal_worker& self) noexcept;
   void call_one() noexcept;
-  void look_once_more() noexcept;
+  void check_again() noexcept;
   bool work_is_visible() const noexcept;
   bool next_is_visible() const noexcept;
   void leave(steal_worker& self) noexcept;
@@ -126,15 +126,15 @@ class steal_crew {
   after_sleep watch(steal_worker& self) noexcept;
   work* take_stranded(steal_worker& from) noexcept;
 
-  // All below: lock_ held.
-  void lie_down(steal_worker& self, bool may_watch) noexcept;
-  void get_up(steal_worker& self) noexcept;
+  // Must hold lock_ for all below.
+  void park_in_list(steal_worker& self, bool may_watch) noexcept;
+  void remove_from_list(steal_worker& self) noexcept;
   void count_in(steal_worker& self) noexcept;
   steal_worker* next_to_call() noexcept;
-  void settle() noexcept;
+  void update_flags() noexcept;
   bool can_start_spare() const noexcept { return live_ < threads_ + spares_max_; }
   void end_if_done() noexcept;
-  bool nobody_joins() const noexcept;
+  bool has_joiner() const noexcept;
 
   // Constant after construction.
   work_stealing_pool& pool_;
@@ -147,17 +147,17 @@ class steal_crew {
   serve serve_;
 
   const std::unique_ptr<atomic<steal_worker*>[]> workers_;
-  atomic<std::size_t> made_{0};  // how many of them are there
+  atomic<std::size_t> made_{0};  // the number of workers_
   event ended_;
 
-  // Read by whoever adds work; written under lock_ when it changes.
-  alignas(64) atomic<bool> wanted_{false};  // nobody searches, and somebody could
-  atomic<bool> watch_wanted_{false};        // ... and nobody watches
+  // Read by every thread that adds work; written under lock_ when the value changes.
+  alignas(64) atomic<bool> wanted_{false};  // no worker searches, and one could
+  atomic<bool> watch_wanted_{false};        // ... and there is no watcher
   atomic<bool> surplus_{false};
 
   alignas(64) mutable spin_lock lock_;
   // Protected by lock_.
-  intrusive_list<steal_worker> resting_;  // the one that came last first
+  intrusive_list<steal_worker> resting_;  // LIFO
   intrusive_list<steal_worker> joining_;
   intrusive_list<steal_worker> vacant_;   // their threads have ended, or are about to
   steal_worker* watcher_ = nullptr;       // resting or joining, and in neither list
@@ -165,12 +165,12 @@ class steal_crew {
   std::size_t running_ = 0;
   std::size_t searching_ = 0;
   std::size_t blocked_ = 0;
-  std::size_t looking_ = 0;  // watchers that look around: one may hold what it took to run
+  std::size_t looking_ = 0;  // watchers in a tick: one may have taken work to run
   std::uint64_t start_failures_ = 0;
-  bool over_ = false;
+  bool has_ended_ = false;
 
   atomic<std::uint64_t> spares_started_{0};
-  spin_lock hiring_;  // guards made_ and every worker's thread
+  spin_lock hiring_;  // guards made_ and the thread of every worker
 };
 
 }  // namespace sluice::detail

@@ -1,17 +1,17 @@
 #pragma once
 
-// A worker's own pieces of work: the worker puts and takes at one end with plain stores, others
-// take the oldest from the other end. After Chase and Lev, with a ring that never grows.
+// The work-stealing deque of one worker: the owner pushes and pops at one end with plain stores,
+// thieves take the oldest item from the other end. After Chase and Lev, with a ring of fixed size.
 //
-// Guarantees: `push`, `pop` and `size` are the owner's alone; any thread may `steal` and look at
+// Guarantees: only the owner may call `push`, `pop` and `size`; any thread may call `steal` and
 // `looks_empty`. Every item comes out exactly once. The owner gets the youngest, a thief the
-// oldest. What happened before a push is seen by whoever gets the item.
-// Limits: a fixed capacity, a power of two; a push that finds it full says so and changes nothing.
+// oldest. A push happens-before the pop or steal of its item.
+// Limits: a fixed capacity, a power of two; `push` returns false if full and changes nothing.
 // Cost: a push is a store and a release store; a pop one exchange; a steal one compare-and-swap,
-// repeated while others win. Each end has a cache line of its own; the thieves' changes hands only
-// when something is stolen or the last item is taken.
+// repeated while other thieves win. Each end has its own cache line; that of the thieves is
+// transferred only for a steal or when the last item is taken.
 //
-// top_ and bottom_ count for ever and never wrap in practice. Items are in [top_, bottom_).
+// top_ and bottom_ only grow and never wrap in practice. Items are in [top_, bottom_).
 
 #include <bit>
 #include <cstddef>
@@ -34,11 +34,11 @@ class steal_deque {
   steal_deque(const steal_deque&) = delete;
   steal_deque& operator=(const steal_deque&) = delete;
 
-  // Owner. False: it is full.
+  // Owner. Returns false if full.
   bool push(T* item) noexcept {
-    const auto bottom = bottom_.load(relaxed);  // the owner alone writes it
+    const auto bottom = bottom_.load(relaxed);  // written only by the owner
     if (bottom - top_seen_ > mask_) [[unlikely]] {
-      // acquire: pairs with the CAS of a thief, which has read the slot that is used again.
+      // acquire: pairs with the CAS of a thief, which has read the slot before it is reused.
       top_seen_ = top_.load(acquire);
       if (bottom - top_seen_ > mask_) return false;
     }
@@ -48,42 +48,42 @@ class steal_deque {
     return true;
   }
 
-  // Owner. Others can only make room.
+  // Owner. Thieves can only free slots.
   bool is_full() const noexcept { return size() == capacity(); }
 
-  // Owner. Null: it is empty.
+  // Owner. Returns null if empty.
   T* pop() noexcept {
     const auto last = bottom_.load(relaxed) - 1;
-    // seq_cst, both, against both loads in steal: either the thief sees that the last item is no
-    // longer offered, or the owner sees that the thief has come so far.
+    // seq_cst, both, against both loads in steal: either the thief sees the smaller bottom_, or the
+    // owner sees the larger top_.
     bottom_.store(last, seq_cst);
     const auto top = top_.load(seq_cst);
-    if (top < last) [[likely]] return slot(last).load(relaxed);  // no thief comes this far
+    if (top < last) [[likely]] return slot(last).load(relaxed);  // no thief can take this slot
     T* taken = nullptr;
     if (top == last) {
       auto expected = top;
-      // The last one: whoever moves top_ has it.
+      // The last item belongs to the thread that increments top_.
       if (top_.compare_exchange_strong(expected, top + 1, seq_cst, relaxed)) {
         taken = slot(last).load(relaxed);
       }
       top_seen_ = top + 1;
     }
-    bottom_.store(last + 1, relaxed);  // empty, and nothing is offered by it
+    bottom_.store(last + 1, relaxed);  // the deque is empty: this publishes no item
     return taken;
   }
 
-  // Any thread. Null: it is empty.
+  // Any thread. Returns null if empty.
   T* steal() noexcept {
     for (auto top = top_.load(seq_cst);;) {
       // seq_cst: see pop; also acquire, pairs with the release in push.
       if (top >= bottom_.load(seq_cst)) return nullptr;
       T* const item = slot(top).load(relaxed);
-      // acq_rel at least: the owner uses the slot again only after it has seen this.
+      // At least acq_rel: the owner reuses the slot only after it has seen this.
       if (top_.compare_exchange_strong(top, top + 1, seq_cst, seq_cst)) return item;
     }
   }
 
-  // Any thread: a guess, exact for the owner as long as it is the only one to take.
+  // Any thread. A guess; exact for the owner while no thief takes items.
   bool looks_empty() const noexcept { return size() == 0; }
   std::size_t size() const noexcept {
     const auto bottom = bottom_.load(relaxed);
@@ -101,11 +101,11 @@ class steal_deque {
   const std::int64_t mask_;
   const std::unique_ptr<atomic<T*>[]> slots_;
 
-  // The owner's.
+  // Written by the owner.
   alignas(64) atomic<std::int64_t> bottom_{0};
-  std::int64_t top_seen_ = 0;  // some earlier value of top_
+  std::int64_t top_seen_ = 0;  // an earlier value of top_
 
-  // The thieves', and the owner's when it takes the last one.
+  // Written by thieves, and by the owner when it takes the last item.
   alignas(64) atomic<std::int64_t> top_{0};
 };
 

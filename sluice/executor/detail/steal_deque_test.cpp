@@ -41,7 +41,7 @@ TEST(StealDequeTest, APushThatFindsItFullChangesNothing) {
   EXPECT_FALSE(deque.push(&items[2]));
   EXPECT_EQ(deque.size(), 2U);
   EXPECT_EQ(deque.steal(), &items[0]);
-  EXPECT_TRUE(deque.push(&items[2])) << "a steal makes room";
+  EXPECT_TRUE(deque.push(&items[2])) << "a steal frees a slot";
   EXPECT_EQ(deque.pop(), &items[2]);
   EXPECT_EQ(deque.pop(), &items[1]);
 }
@@ -63,15 +63,15 @@ TEST(StealDequeTest, ACapacityThatIsNoPowerOfTwoIsRefused) {
   EXPECT_DEATH(steal_deque<item>(0), "a power of two");
 }
 
-// One thread, any calls: the same answers as a std::deque.
+// One thread, random calls: the same results as a std::deque.
 TEST(StealDequeTest, BehavesAsAModelDoes) {
-  sluice::testing::stress said;
-  auto dice = said.generator(0);
+  sluice::testing::stress stress_run;
+  auto dice = stress_run.generator(0);
   steal_deque<item> deque(16);
   std::deque<item*> model;
   std::vector<item> items(64);
   for (int step = 0; step < 200'000; ++step) {
-    said.did();
+    stress_run.did();
     switch (dice.below(4)) {
       case 0:
       case 1: {
@@ -103,13 +103,13 @@ TEST(StealDequeTest, BehavesAsAModelDoes) {
   }
 }
 
-// A small ring, so that slots are used again and again while thieves hold on to old positions.
-// Half of the time the owner keeps at most two items, so that both ends meet all the time.
+// A small ring, so that slots are reused while thieves hold old positions. Half of the time the
+// owner keeps at most two items, so that both ends meet often.
 TEST(StealDequeStressTest, EveryItemComesOutExactlyOnce) {
   constexpr int rounds = 200'000;
   constexpr int thieves = 3;
   for (const std::size_t capacity : {2U, 8U, 64U}) {
-    sluice::testing::stress said;
+    sluice::testing::stress stress_run;
     steal_deque<item> deque(capacity);
     std::vector<item> items(rounds);
     std::atomic<bool> over{false};
@@ -118,20 +118,20 @@ TEST(StealDequeStressTest, EveryItemComesOutExactlyOnce) {
     std::vector<std::jthread> threads;
     for (int t = 0; t < thieves; ++t) {
       threads.emplace_back([&] {
-        int mine = 0;
+        int taken = 0;
         ready.arrive_and_wait();
         while (!over.load()) {
           if (item* const got = deque.steal()) {
             // Written before the push: a thief that does not see it got the item too early.
             EXPECT_GT(got->number, 0);
             got->taken.fetch_add(1);
-            ++mine;
+            ++taken;
           }
         }
-        taken_by_thieves += mine;
+        taken_by_thieves += taken;
       });
     }
-    auto dice = said.generator(capacity);
+    auto dice = stress_run.generator(capacity);
     ready.arrive_and_wait();
     const auto run = [](item* got) {
       if (got != nullptr) got->taken.fetch_add(1);
@@ -148,7 +148,7 @@ TEST(StealDequeStressTest, EveryItemComesOutExactlyOnce) {
     over = true;
     threads.clear();
     for (const auto& each : items) ASSERT_EQ(each.taken.load(), 1) << "item " << each.number;
-    said.did(rounds);
+    stress_run.did(rounds);
   }
 }
 

@@ -1,13 +1,13 @@
 #pragma once
 
-// One worker of a work_stealing_pool: what it has to do, and what of it others may look at.
+// One worker of a work_stealing_pool: its work, its counters, and its state in the crew.
 
 #include <cstddef>
 #include <cstdint>
 
 #include "sluice/base/atomic.hpp"
 #include "sluice/base/intrusive_list.hpp"
-#include "sluice/base/per_thread.hpp"
+#include "sluice/base/detail/per_thread.hpp"
 #include "sluice/base/seam.hpp"
 #include "sluice/base/work.hpp"
 #include "sluice/executor/detail/steal_deque.hpp"
@@ -19,7 +19,7 @@ class work_stealing_pool;
 
 namespace sluice::detail {
 
-// A number that its worker alone changes and anybody may read.
+// A counter written by one thread and readable by all.
 class own_count {
  public:
   void increment() noexcept { value_.store(value_.load(relaxed) + 1, relaxed); }
@@ -37,9 +37,9 @@ class steal_worker final : public list_hook, public sleep_observer {
   void falls_asleep() noexcept override;
   void woke_up() noexcept override;
 
-  // Owner: what was made ready last and runs next.
+  // Owner: takes the most recent post, which runs next, or returns null.
   work* take_next() noexcept {
-    if (next.load(relaxed) == nullptr) return nullptr;  // the owner alone fills it
+    if (next.load(relaxed) == nullptr) return nullptr;  // only the owner fills it
     return next.exchange(nullptr, acquire);  // acquire: pairs with the release of the post
   }
 
@@ -49,42 +49,42 @@ class steal_worker final : public list_hook, public sleep_observer {
   seam::parker* sleeper = nullptr;
   std::uintptr_t stack_base = 0;
 
-  // The owner puts in and takes out, others take out.
+  // Filled by the owner; the owner and other workers take from it.
   steal_deque<work> deque;
   alignas(64) atomic<work*> next{nullptr};
 
-  // The owner's.
-  std::uint32_t turn = 0;      // counts how often it looked for work
-  std::uint32_t favoured = 0;  // how often in a row it took `next` before all else
+  // Used by the owner only.
+  std::uint32_t turn = 0;      // number of searches for work
+  std::uint32_t favoured = 0;  // times in a row that it took `next` first
 
   own_count executed;  // pieces taken out of a queue and run
   own_count forked;
   own_count stolen;
-  own_count rescues;  // of those, the ones that another kept for itself and did not come to
+  own_count rescues;  // stolen pieces in another worker's `next` that it was too busy to run
   own_count parked;
-  own_count crowded;  // submissions of its own that found the deque full
+  own_count crowded;  // its submissions that found the deque full
   own_count helped;   // waits in join for a child that another worker runs
 
-  atomic<std::uint64_t> party{0};  // what whoever watches knows its thread by; 0: it has none
+  atomic<std::uint64_t> party{0};  // its thread's id in wait reports; 0: it has no thread
 
   // Protected by the crew's lock.
-  bool called = false;   // woken to look for work, or to end
+  bool called = false;   // woken to search for work, or to end
   bool joining = false;  // sleeps in a join
   bool watching = false;
 
-  // The owner's, while it watches.
-  work* rescued = nullptr;        // what it took from another's `next`
-  std::uint32_t quiet_ticks = 0;  // how often in a row no worker had a `next`
+  // Used by the owner while it is the watcher.
+  work* rescued = nullptr;        // taken from another worker's `next`
+  std::uint32_t quiet_ticks = 0;  // ticks in a row in which no worker had a `next`
 
-  // The watcher's memory of this worker. Atomic, because a watcher that has just been called may
-  // still look while another has taken over.
+  // The state of this worker at the watcher's last tick. Atomic, because a former watcher may still
+  // read it while the new one writes.
   atomic<work*> next_seen{nullptr};
   atomic<std::uint64_t> executed_seen{0};
 
   seam::thread thread{};
 };
 
-// The calling thread's worker, or null.
+// The worker of the calling thread, or null.
 extern constinit thread_local steal_worker* this_steal_worker;
 SLUICE_PER_THREAD inline steal_worker* current_steal_worker() noexcept { return this_steal_worker; }
 

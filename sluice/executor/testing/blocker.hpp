@@ -1,7 +1,7 @@
 #pragma once
 
-// A function that holds a thread of a pool until the test lets it go, at the latest at its end.
-// Functions that have not ended by then keep what they need.
+// A function that blocks a thread of a pool until the test releases it, at the latest in the
+// destructor. Functions that have not returned by then share the state.
 
 #include <atomic>
 #include <memory>
@@ -16,7 +16,7 @@ class blocker {
   blocker() = default;
   blocker(const blocker&) = delete;
   blocker& operator=(const blocker&) = delete;
-  ~blocker() { let_go(); }
+  ~blocker() { release(); }
 
   auto function() {
     return [state = state_] {
@@ -25,10 +25,10 @@ class blocker {
     };
   }
   void until_inside(int count) {
-    eventually([&] { return state_->inside == count; }, "so many threads to be held");
+    eventually([&] { return state_->inside == count; }, "that number of threads to be blocked");
   }
   int inside() const { return state_->inside; }
-  void let_go() { state_->go.set(); }
+  void release() { state_->go.set(); }
 
  private:
   struct state {

@@ -1,7 +1,7 @@
 #pragma once
 
-// What every executor with a bounded queue promises: what happens when it is full, and when it has
-// been closed. executor_kinds.hpp says what a Kind is.
+// The guarantees of every executor with a bounded queue when it is full and when it is closed.
+// executor_kinds.hpp defines Kind.
 
 #include <algorithm>
 #include <chrono>
@@ -24,7 +24,7 @@ class bounded_executor_suite : public executor_words<Kind> {
    public:
     submitter(bounded_executor_suite& test, wait_limits limits)
         : f_(test.job()), thread_([this, &test, limits = std::move(limits)] {
-            result_ = test.ex().submit_within(f_, limits);
+            result_ = test.ex().submit(std::move(f_), limits);
           }) {}
     status result() {
       thread_.join();
@@ -51,14 +51,14 @@ class bounded_executor_suite : public executor_words<Kind> {
 
 TYPED_TEST_SUITE_P(bounded_executor_suite);
 
-TYPED_TEST_P(bounded_executor_suite, SaysItsNameAndItsCapacity) {
+TYPED_TEST_P(bounded_executor_suite, ReturnsItsNameAndItsCapacity) {
   this->open({.capacity = 3, .name = "mails"});
   EXPECT_EQ(this->ex().capacity(), 3u);
   EXPECT_EQ(this->ex().name(), "mails");
   EXPECT_EQ(this->ex().queued(), 0u);
 }
 
-TYPED_TEST_P(bounded_executor_suite, QueuedCountsWhatHasNotBegun) {
+TYPED_TEST_P(bounded_executor_suite, QueuedCountsUnbegunSubmissions) {
   this->open_full(3, overflow::block);
   EXPECT_EQ(this->ex().queued(), 3u);
   EXPECT_EQ(this->ran, 0);
@@ -69,10 +69,10 @@ TYPED_TEST_P(bounded_executor_suite, QueuedCountsWhatHasNotBegun) {
 
 // ---- full: block
 
-TYPED_TEST_P(bounded_executor_suite, TrySubmitToAFullOneSaysFullAndLeavesTheFunction) {
+TYPED_TEST_P(bounded_executor_suite, TrySubmitWhenFullReturnsFullAndLeavesTheFunction) {
   this->open_full(2, overflow::block);
   submission f = this->job();
-  EXPECT_EQ(this->ex().try_submit_ref(f), status::full);
+  EXPECT_EQ(this->ex().try_submit(std::move(f)), status::full);
   EXPECT_TRUE(f);
   this->release();
   this->until_ran(2);
@@ -90,7 +90,7 @@ TYPED_TEST_P(bounded_executor_suite, SubmitWaitsWhileFull) {
   EXPECT_EQ(this->ran, 3);
 }
 
-TYPED_TEST_P(bounded_executor_suite, ADeadlineEndsTheWaitForRoom) {
+TYPED_TEST_P(bounded_executor_suite, ADeadlineEndsTheWaitForCapacity) {
   using namespace std::chrono_literals;
   manual_clock clock;
   this->open_full(2, overflow::block);
@@ -99,14 +99,14 @@ TYPED_TEST_P(bounded_executor_suite, ADeadlineEndsTheWaitForRoom) {
   clock.advance(1h);
   EXPECT_EQ(waits.result(), status::timed_out);
   EXPECT_TRUE(waits.has_function());
-  EXPECT_EQ(this->ex().try_submit_for(this->job(), 2ms), status::timed_out);
+  EXPECT_EQ(this->ex().submit(this->job(), 2ms), status::timed_out);
   EXPECT_EQ(this->ex().waiting_to_submit(), 0u);
   this->release();
   this->until_ran(2);
-  EXPECT_EQ(this->ran, 2) << "what timed out is not run";
+  EXPECT_EQ(this->ran, 2) << "a submission that timed out is not run";
 }
 
-TYPED_TEST_P(bounded_executor_suite, AStopEndsTheWaitForRoom) {
+TYPED_TEST_P(bounded_executor_suite, AStopEndsTheWaitForCapacity) {
   this->open_full(2, overflow::block);
   std::stop_source source;
   typename TestFixture::submitter waits(*this, source.get_token());
@@ -116,10 +116,10 @@ TYPED_TEST_P(bounded_executor_suite, AStopEndsTheWaitForRoom) {
   EXPECT_TRUE(waits.has_function());
   this->release();
   this->until_ran(2);
-  EXPECT_EQ(this->ran, 2) << "what was stopped is not run";
+  EXPECT_EQ(this->ran, 2) << "a stopped submission is not run";
 }
 
-TYPED_TEST_P(bounded_executor_suite, CloseEndsTheWaitForRoom) {
+TYPED_TEST_P(bounded_executor_suite, CloseEndsTheWaitForCapacity) {
   this->open_full(2, overflow::block);
   typename TestFixture::submitter waits(*this, {});
   this->until_waiting(1);
@@ -131,7 +131,7 @@ TYPED_TEST_P(bounded_executor_suite, CloseEndsTheWaitForRoom) {
   EXPECT_EQ(this->ran, 2);
 }
 
-TYPED_TEST_P(bounded_executor_suite, ACoroutineAwaitsRoom) {
+TYPED_TEST_P(bounded_executor_suite, ACoroutineAwaitsCapacity) {
   this->open_full(1, overflow::block);
   ending ended;
   this->submit_and_tell(this, this->job(), {}, ended);
@@ -140,7 +140,7 @@ TYPED_TEST_P(bounded_executor_suite, ACoroutineAwaitsRoom) {
   this->release();
   this->until_ran(2);
   this->until([&] { return ended.is_set(); });
-  EXPECT_EQ(ended.how(), status::ok);
+  EXPECT_EQ(ended.result(), status::ok);
 }
 
 TYPED_TEST_P(bounded_executor_suite, LimitsEndTheWaitOfACoroutine) {
@@ -157,43 +157,43 @@ TYPED_TEST_P(bounded_executor_suite, LimitsEndTheWaitOfACoroutine) {
   this->until_waiting(3);
   clock.advance(1h);
   ASSERT_TRUE(late.is_set());
-  EXPECT_EQ(late.how(), status::timed_out);
+  EXPECT_EQ(late.result(), status::timed_out);
   source.request_stop();
   ASSERT_TRUE(stopped.is_set());
-  EXPECT_EQ(stopped.how(), status::stopped);
+  EXPECT_EQ(stopped.result(), status::stopped);
   EXPECT_TRUE(this->ex().close());
   ASSERT_TRUE(closed.is_set());
-  EXPECT_EQ(closed.how(), status::closed);
+  EXPECT_EQ(closed.result(), status::closed);
   this->release();
   this->until_ran(1);
   EXPECT_EQ(this->ran, 1);
 }
 
-TYPED_TEST_P(bounded_executor_suite, ACoroutineThatFindsRoomDoesNotWait) {
+TYPED_TEST_P(bounded_executor_suite, ACoroutineThatFindsCapacityDoesNotWait) {
   this->open({.capacity = 2});
   this->occupy();
   ending ended;
   this->submit_and_tell(this, this->job(), {}, ended);
   ASSERT_TRUE(ended.is_set());
-  EXPECT_EQ(ended.how(), status::ok);
+  EXPECT_EQ(ended.result(), status::ok);
   this->release();
   this->until_ran(1);
 }
 
 // ---- full: the other policies
 
-TYPED_TEST_P(bounded_executor_suite, RejectSaysFullAtOnceAndLeavesTheFunction) {
+TYPED_TEST_P(bounded_executor_suite, RejectReturnsFullAtOnceAndLeavesTheFunction) {
   using namespace std::chrono_literals;
   this->open_full(2, overflow::reject);
   submission f = this->job();
-  EXPECT_EQ(this->ex().submit_within(f, {}), status::full);
+  EXPECT_EQ(this->ex().submit(std::move(f)), status::full);
   EXPECT_TRUE(f);
-  EXPECT_EQ(this->ex().submit_within(f, deadline::after(1h)), status::full);
+  EXPECT_EQ(this->ex().submit(std::move(f), deadline::after(1h)), status::full);
   EXPECT_TRUE(f);
   ending ended;
   this->submit_and_tell(this, this->job(), {}, ended);
   ASSERT_TRUE(ended.is_set());
-  EXPECT_EQ(ended.how(), status::full);
+  EXPECT_EQ(ended.result(), status::full);
   this->release();
   this->until_ran(2);
   EXPECT_EQ(this->ran, 2);
@@ -217,20 +217,20 @@ TYPED_TEST_P(bounded_executor_suite, CallerRunsMakesTheSubmitterDoIt) {
   EXPECT_EQ(this->ex().try_submit(this->job()), status::ok);
   EXPECT_EQ(this->ran, 2);
   submission f = this->job();
-  EXPECT_EQ(this->ex().submit_within(f, {}), status::ok);
+  EXPECT_EQ(this->ex().submit(std::move(f)), status::ok);
   EXPECT_FALSE(f);
   EXPECT_EQ(this->ran, 3);
   ending ended;
   this->submit_and_tell(this, this->job(), {}, ended);
   ASSERT_TRUE(ended.is_set());
-  EXPECT_EQ(ended.how(), status::ok);
+  EXPECT_EQ(ended.result(), status::ok);
   EXPECT_EQ(this->ran, 4);
   this->release();
   this->until_ran(6);
   EXPECT_EQ(this->ran, 6);
 }
 
-TYPED_TEST_P(bounded_executor_suite, WhatTheCallerRunsMayThrow) {
+TYPED_TEST_P(bounded_executor_suite, AFunctionRunByTheCallerMayThrow) {
   if constexpr (TestFixture::no_caller_runs) GTEST_SKIP() << "refuses caller_runs";
   this->open_full(1, overflow::caller_runs);
   EXPECT_EQ(this->ex().submit(this->job([] { throw 1; })), status::ok);
@@ -240,7 +240,7 @@ TYPED_TEST_P(bounded_executor_suite, WhatTheCallerRunsMayThrow) {
   EXPECT_EQ(this->errors, 1);
 }
 
-TYPED_TEST_P(bounded_executor_suite, ACallerDoesNotRunWhatIsClosedOrStopped) {
+TYPED_TEST_P(bounded_executor_suite, ACallerRunsNothingWhenClosedOrStopped) {
   if constexpr (TestFixture::no_caller_runs) GTEST_SKIP() << "refuses caller_runs";
   this->open_full(1, overflow::caller_runs);
   std::stop_source source;
@@ -254,11 +254,11 @@ TYPED_TEST_P(bounded_executor_suite, ACallerDoesNotRunWhatIsClosedOrStopped) {
   EXPECT_EQ(this->ran, 1);
 }
 
-TYPED_TEST_P(bounded_executor_suite, DropNewestDropsWhatComesIn) {
+TYPED_TEST_P(bounded_executor_suite, DropNewestDropsTheNewSubmission) {
   this->open_full(2, overflow::drop_newest);
   std::atomic<bool> newest{false};
   submission f = this->job([&] { newest = true; });
-  EXPECT_EQ(this->ex().submit_within(f, {}), status::dropped);
+  EXPECT_EQ(this->ex().submit(std::move(f)), status::dropped);
   EXPECT_FALSE(f);
   EXPECT_EQ(this->ex().try_submit(this->job([&] { newest = true; })), status::dropped);
   EXPECT_EQ(this->drops, 2);
@@ -269,7 +269,7 @@ TYPED_TEST_P(bounded_executor_suite, DropNewestDropsWhatComesIn) {
   EXPECT_FALSE(newest);
 }
 
-TYPED_TEST_P(bounded_executor_suite, DropOldestMakesRoom) {
+TYPED_TEST_P(bounded_executor_suite, DropOldestFreesCapacity) {
   this->open_full(2, overflow::drop_oldest);
   std::atomic<int> newest{0};
   for (int i = 0; i < 5; ++i) {
@@ -297,7 +297,7 @@ TYPED_TEST_P(bounded_executor_suite, LatestReplacesTheLastOne) {
   }
   this->release();
   this->until_ran(2);
-  std::ranges::sort(ran_which);  // a concurrent one keeps no order
+  std::ranges::sort(ran_which);  // a concurrent executor keeps no order
   EXPECT_EQ(ran_which, (std::vector<int>{0, 4}));
 }
 
@@ -336,7 +336,7 @@ TYPED_TEST_P(bounded_executor_suite, APostAfterTheEndIsRunByThePoster) {
     this->open();
     ASSERT_EQ(this->ex().submit(this->job()), status::ok);
     this->kind->finish();
-    EXPECT_EQ(this->ran, 1) << "what was inside has run";
+    EXPECT_EQ(this->ran, 1) << "queued submissions have run";
     std::thread::id where;
     posted item([&] { where = std::this_thread::get_id(); });
     this->ex().post(item);
@@ -348,7 +348,7 @@ TYPED_TEST_P(bounded_executor_suite, APostAfterTheEndIsRunByThePoster) {
 
 // ---- closing
 
-TYPED_TEST_P(bounded_executor_suite, SubmitAfterCloseSaysClosedAndLeavesTheFunction) {
+TYPED_TEST_P(bounded_executor_suite, SubmitAfterCloseReturnsClosedAndLeavesTheFunction) {
   using namespace std::chrono_literals;
   this->open();
   EXPECT_FALSE(this->ex().is_closed());
@@ -356,20 +356,20 @@ TYPED_TEST_P(bounded_executor_suite, SubmitAfterCloseSaysClosedAndLeavesTheFunct
   EXPECT_FALSE(this->ex().close()) << "it was closed already";
   EXPECT_TRUE(this->ex().is_closed());
   submission f = this->job();
-  EXPECT_EQ(this->ex().submit_within(f, {}), status::closed);
+  EXPECT_EQ(this->ex().submit(std::move(f)), status::closed);
   EXPECT_TRUE(f);
-  EXPECT_EQ(this->ex().try_submit_ref(f), status::closed);
+  EXPECT_EQ(this->ex().try_submit(std::move(f)), status::closed);
   EXPECT_TRUE(f);
-  EXPECT_EQ(this->ex().submit_within(f, deadline::after(1h)), status::closed);
+  EXPECT_EQ(this->ex().submit(std::move(f), deadline::after(1h)), status::closed);
   EXPECT_TRUE(f);
   ending ended;
   this->submit_and_tell(this, this->job(), {}, ended);
   ASSERT_TRUE(ended.is_set());
-  EXPECT_EQ(ended.how(), status::closed);
+  EXPECT_EQ(ended.result(), status::closed);
   EXPECT_EQ(this->ran, 0);
 }
 
-TYPED_TEST_P(bounded_executor_suite, WhatIsInsideRunsAfterClose) {
+TYPED_TEST_P(bounded_executor_suite, QueuedFunctionsRunAfterClose) {
   this->open_full(5, overflow::block);
   EXPECT_TRUE(this->ex().close());
   this->release();
@@ -387,7 +387,7 @@ TYPED_TEST_P(bounded_executor_suite, AFunctionMayCloseIt) {
   EXPECT_EQ(this->ex().submit(this->job()), status::closed);
 }
 
-TYPED_TEST_P(bounded_executor_suite, SubmittersThatRaceWithCloseHearWhatBecameOfTheirs) {
+TYPED_TEST_P(bounded_executor_suite, SubmittersThatRaceWithCloseGetTheTrueResult) {
   for (int round = 0; round < 50; ++round) {
     this->ran = 0;
     this->open({.capacity = 4});
@@ -397,9 +397,9 @@ TYPED_TEST_P(bounded_executor_suite, SubmittersThatRaceWithCloseHearWhatBecameOf
     for (int i = 0; i < 3; ++i) {
       threads.emplace_back([&] {
         for (int n = 0; n < 20; ++n) {
-          const auto how = this->ex().submit(this->job());
-          if (how) ++accepted;
-          EXPECT_TRUE(how || how == status::closed);
+          const auto result = this->ex().submit(this->job());
+          if (result) ++accepted;
+          EXPECT_TRUE(result || result == status::closed);
         }
         ++ended;
       });
@@ -407,7 +407,7 @@ TYPED_TEST_P(bounded_executor_suite, SubmittersThatRaceWithCloseHearWhatBecameOf
     this->until([&] { return this->ran >= 10; });
     this->ex().close();
     this->until([&] { return ended == 3; });
-    this->until([&] { return this->ran == accepted; }, "what was accepted, and no more, to run");
+    this->until([&] { return this->ran == accepted; }, "exactly the accepted submissions to run");
     threads.clear();
     this->kind.reset();
     EXPECT_EQ(this->ran, accepted);
@@ -415,16 +415,16 @@ TYPED_TEST_P(bounded_executor_suite, SubmittersThatRaceWithCloseHearWhatBecameOf
 }
 
 REGISTER_TYPED_TEST_SUITE_P(
-    bounded_executor_suite, SaysItsNameAndItsCapacity, QueuedCountsWhatHasNotBegun,
-    TrySubmitToAFullOneSaysFullAndLeavesTheFunction, SubmitWaitsWhileFull,
-    ADeadlineEndsTheWaitForRoom, AStopEndsTheWaitForRoom, CloseEndsTheWaitForRoom,
-    ACoroutineAwaitsRoom, LimitsEndTheWaitOfACoroutine, ACoroutineThatFindsRoomDoesNotWait,
-    RejectSaysFullAtOnceAndLeavesTheFunction, CallerRunsMakesTheSubmitterDoIt,
-    WhatTheCallerRunsMayThrow, ACallerDoesNotRunWhatIsClosedOrStopped, DropNewestDropsWhatComesIn,
-    DropOldestMakesRoom, LatestReplacesTheLastOne, PostsAreTakenAtOnceWhenItIsFull,
-    PostsAreTakenAfterClose, APostAfterTheEndIsRunByThePoster,
-    SubmitAfterCloseSaysClosedAndLeavesTheFunction, WhatIsInsideRunsAfterClose, AFunctionMayCloseIt,
-    SubmittersThatRaceWithCloseHearWhatBecameOfTheirs);
+    bounded_executor_suite, ReturnsItsNameAndItsCapacity, QueuedCountsUnbegunSubmissions,
+    TrySubmitWhenFullReturnsFullAndLeavesTheFunction, SubmitWaitsWhileFull,
+    ADeadlineEndsTheWaitForCapacity, AStopEndsTheWaitForCapacity, CloseEndsTheWaitForCapacity,
+    ACoroutineAwaitsCapacity, LimitsEndTheWaitOfACoroutine, ACoroutineThatFindsCapacityDoesNotWait,
+    RejectReturnsFullAtOnceAndLeavesTheFunction, CallerRunsMakesTheSubmitterDoIt,
+    AFunctionRunByTheCallerMayThrow, ACallerRunsNothingWhenClosedOrStopped,
+    DropNewestDropsTheNewSubmission, DropOldestFreesCapacity, LatestReplacesTheLastOne,
+    PostsAreTakenAtOnceWhenItIsFull, PostsAreTakenAfterClose, APostAfterTheEndIsRunByThePoster,
+    SubmitAfterCloseReturnsClosedAndLeavesTheFunction, QueuedFunctionsRunAfterClose,
+    AFunctionMayCloseIt, SubmittersThatRaceWithCloseGetTheTrueResult);
 
 template <class Kind>
 class bounded_executor_suite_DeathTest : public executor_words<Kind> {

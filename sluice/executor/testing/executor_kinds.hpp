@@ -1,18 +1,18 @@
 #pragma once
 
-// How a test of all executors sees one: its kind, and the words that the tests are written in.
+// The description of an executor for tests of all executors, and the test fixture.
 //
 // A kind describes an executor to the suites of executor_suite.hpp:
 //
 //   static constexpr const char* name
-//   static constexpr std::size_t workers    how many functions it runs at once; 0: it is stepped
+//   static constexpr std::size_t workers    functions it runs at once; 0: it is stepped
 //   static constexpr bool is_serial         never two at once
 //   static constexpr bool keeps_order       submissions of one submitter run in their order
 //   static constexpr bool is_bounded        it has a queue: capacity, policy, close, on_error
-//   explicit Kind(executor_setup&&)         makes it; what it does not have is left alone
+//   explicit Kind(executor_setup&&)         constructs it; ignores options that it lacks
 //   auto& get()                             the executor
-//   bool step()                             only if stepped: runs one; false: there is none
-//   void finish()                           only if it can end: closes it, waits until all has run
+//   bool step()                             only if stepped: runs one; returns false if none
+//   void finish()                           only if it can end: closes it and drains
 //   refuses_caller_runs                     a member of that name: that policy is a broken contract
 //
 // For example, for a pool:
@@ -55,7 +55,7 @@ struct executor_setup {
   std::function<void(std::exception_ptr)> on_error{};
 };
 
-// Counts how many of it there are: a function that was lost without being destroyed is seen.
+// Counts its instances, to detect a function that was lost without being destroyed.
 class live_token {
  public:
   explicit live_token(std::atomic<int>& count) : count_(&count) { ++*count_; }
@@ -69,17 +69,17 @@ class live_token {
   std::atomic<int>* count_;
 };
 
-// Work that does what the test says, and may be posted again when it has run.
+// Work that calls a function, and may be posted again after it has run.
 class posted final : public work {
  public:
-  explicit posted(std::function<void()> what) : what_(std::move(what)) {}
-  void run() noexcept override { what_(); }
+  explicit posted(std::function<void()> function) : function_(std::move(function)) {}
+  void run() noexcept override { function_(); }
 
  private:
-  std::function<void()> what_;
+  std::function<void()> function_;
 };
 
-// The words of the tests.
+// The fixture of the tests.
 template <class Kind>
 class executor_words : public ::testing::Test {
  public:
@@ -104,11 +104,11 @@ class executor_words : public ::testing::Test {
 
   auto& ex() { return kind->get(); }
 
-  // A function that does `what` and is counted: `ran` says how often, `live` how many there are.
-  template <class What>
-  auto job(What what) {
-    return [this, token = live_token(live), what = std::move(what)]() mutable {
-      what();
+  // Returns a function that calls `body`, counts its calls in `ran` and its instances in `live`.
+  template <class Body>
+  auto job(Body body) {
+    return [this, token = live_token(live), body = std::move(body)]() mutable {
+      body();
       ++ran;
     };
   }
@@ -116,23 +116,23 @@ class executor_words : public ::testing::Test {
     return job([] {});
   }
 
-  // Waits for it, running what there is to run when the executor does not do so itself.
+  // Waits for a condition. Steps the executor if it does not run by itself.
   template <class Condition>
-  void until(Condition&& holds, const char* what = "the awaited condition to come true") {
+  void until(Condition&& holds, const char* expected = "the awaited condition to become true") {
     eventually(
         [&] {
           if (holds()) return true;
           if constexpr (Kind::workers == 0) kind->step();
           return false;
         },
-        what);
+        expected);
   }
   void until_ran(int count) {
-    until([&] { return ran >= count; }, "so many functions to have run");
+    until([&] { return ran >= count; }, "that number of functions to have run");
   }
 
-  // From here to `release`, nothing that is submitted begins: every worker is held up. Not in a
-  // wait of the library, which a pool could hear of and put another thread in the place.
+  // Blocks every worker until `release`, so no submission begins. Not in a wait of the library, for
+  // which a pool could start a spare thread.
   void occupy() {
     for (std::size_t i = 0; i < Kind::workers; ++i) {
       holders.emplace_back([this] {
@@ -143,14 +143,14 @@ class executor_words : public ::testing::Test {
         }),
                   status::ok);
       });
-      eventually([&] { return held == i + 1; }, "a worker to be held up");
+      eventually([&] { return held == i + 1; }, "a worker to be blocked");
     }
   }
   void release() {
     released = true;
     released.notify_all();
     holders.clear();
-    eventually([&] { return held == 0; }, "the workers to go on");
+    eventually([&] { return held == 0; }, "the workers to continue");
     released = false;
   }
 

@@ -1,12 +1,11 @@
 #pragma once
 
-// What every executor promises, tested once for all of them; executor_kinds.hpp says what a Kind
-// is.
+// The guarantees of every executor, tested once for all of them; executor_kinds.hpp defines Kind.
 //
 //   INSTANTIATE_TYPED_TEST_SUITE_P(thread_pool, executor_suite, thread_pool_kind);
 //   INSTANTIATE_TYPED_TEST_SUITE_P(thread_pool, bounded_executor_suite, thread_pool_kind);
 //
-// `bounded_executor_suite` (bounded_executor_suite.hpp, included here) is for those with a queue.
+// `bounded_executor_suite` (bounded_executor_suite.hpp, included here): for executors with a queue.
 
 #include <algorithm>
 #include <array>
@@ -32,7 +31,7 @@ class executor_suite : public executor_words<Kind> {};
 
 TYPED_TEST_SUITE_P(executor_suite);
 
-// ---- it runs
+// ---- running
 
 TYPED_TEST_P(executor_suite, EverythingSubmittedIsRunExactlyOnce) {
   this->open();
@@ -51,25 +50,24 @@ TYPED_TEST_P(executor_suite, EveryFormOfSubmitRunsItsFunction) {
   using namespace std::chrono_literals;
   this->open();
   std::stop_source source;
-  submission by_reference = this->job();
+  submission moved = this->job();
   submission tried = this->job();
   EXPECT_EQ(this->ex().submit(this->job()), status::ok);
   EXPECT_EQ(this->ex().submit(this->job(), source.get_token()), status::ok);
   EXPECT_EQ(this->ex().try_submit(this->job()), status::ok);
-  EXPECT_EQ(this->ex().try_submit_for(this->job(), 1h), status::ok);
-  EXPECT_EQ(this->ex().try_submit_for(this->job(), -1h), status::ok) << "it tries once";
-  EXPECT_EQ(this->ex().try_submit_until(this->job(), std::chrono::system_clock::now() + 1h),
-            status::ok);
+  EXPECT_EQ(this->ex().submit(this->job(), 1h), status::ok);
+  EXPECT_EQ(this->ex().submit(this->job(), -1h), status::ok) << "it tries once";
+  EXPECT_EQ(this->ex().submit(this->job(), std::chrono::system_clock::now() + 1h), status::ok);
   EXPECT_EQ(this->ex().submit({5, this->job()}), status::ok);
-  EXPECT_EQ(this->ex().submit_within(by_reference, {}), status::ok);
-  EXPECT_FALSE(by_reference);
-  EXPECT_EQ(this->ex().try_submit_ref(tried), status::ok);
+  EXPECT_EQ(this->ex().submit(std::move(moved)), status::ok);
+  EXPECT_FALSE(moved);
+  EXPECT_EQ(this->ex().try_submit(std::move(tried)), status::ok);
   EXPECT_FALSE(tried);
   this->until_ran(9);
   EXPECT_EQ(this->ran, 9);
 }
 
-TYPED_TEST_P(executor_suite, WhatHappenedBeforeSubmitIsSeenByTheFunction) {
+TYPED_TEST_P(executor_suite, SubmitHappensBeforeTheFunction) {
   this->open();
   for (int i = 1; i <= 200; ++i) {
     int plain = 0;  // no atomic: submit must be enough
@@ -81,7 +79,7 @@ TYPED_TEST_P(executor_suite, WhatHappenedBeforeSubmitIsSeenByTheFunction) {
   }
 }
 
-TYPED_TEST_P(executor_suite, WhatHappenedBeforePostIsSeenByTheWork) {
+TYPED_TEST_P(executor_suite, PostHappensBeforeTheWork) {
   this->open();
   for (int i = 1; i <= 200; ++i) {
     int plain = 0;
@@ -112,14 +110,14 @@ TYPED_TEST_P(executor_suite, AFunctionIsDestroyedOnceItHasRun) {
   this->open();
   const auto canary = std::make_shared<int>(1);
   ASSERT_EQ(this->ex().submit(this->job([canary] {})), status::ok);
-  this->until([&] { return canary.use_count() == 1; }, "the function to be gone");
+  this->until([&] { return canary.use_count() == 1; }, "the function to be destroyed");
   EXPECT_EQ(this->ran, 1);
 }
 
 TYPED_TEST_P(executor_suite, FunctionsMaySubmit) {
   this->open();
   constexpr int length = 200;
-  struct link {  // submits the next one
+  struct link {  // submits the next link
     executor_suite<TypeParam>* test;
     int left;
     void operator()() const {
@@ -166,7 +164,7 @@ TYPED_TEST_P(executor_suite, AChainOfPostsNeedsNoStack) {
   this->until([&] { return ended == length; });
 }
 
-// ---- where it runs
+// ---- threads
 
 TYPED_TEST_P(executor_suite, CurrentIsTheExecutorInsideAndNothingOutside) {
   this->open();
@@ -200,7 +198,7 @@ TYPED_TEST_P(executor_suite, ACoroutineResumesOnIt) {
   EXPECT_EQ(where, &this->ex());
 }
 
-TYPED_TEST_P(executor_suite, RunsAsManyAtOnceAsItSays) {
+TYPED_TEST_P(executor_suite, RunsAsManyAtOnceAsDocumented) {
   if constexpr (TypeParam::workers > 1) {
     this->open();
     std::atomic<std::size_t> together{0};
@@ -239,24 +237,24 @@ TYPED_TEST_P(executor_suite, OneSubmittersFunctionsRunInTheirOrderWhereThatIsPro
   }
 }
 
-// ---- what ends badly
+// ---- errors and stops
 
-TYPED_TEST_P(executor_suite, AFunctionThatThrowsHarmsNobodyAndIsReportedOnce) {
+TYPED_TEST_P(executor_suite, AFunctionThatThrowsIsReportedOnceAndOthersRun) {
   std::mutex guard;
-  std::vector<std::string> said;
+  std::vector<std::string> messages;
   this->open({.on_error = [&](std::exception_ptr error) {
     const std::lock_guard hold(guard);
     try {
       std::rethrow_exception(std::move(error));
     } catch (const std::exception& e) {
-      said.emplace_back(e.what());
+      messages.emplace_back(e.what());
     } catch (int) {
-      said.emplace_back("an int");
+      messages.emplace_back("an int");
     }
   }});
   const auto reported = [&](std::size_t count) {
     const std::lock_guard hold(guard);
-    return said.size() == count;
+    return messages.size() == count;
   };
   if constexpr (!TypeParam::is_bounded) ::testing::internal::CaptureStderr();
   ASSERT_EQ(this->ex().submit(this->job([] { throw std::runtime_error("no paper"); })), status::ok);
@@ -265,33 +263,33 @@ TYPED_TEST_P(executor_suite, AFunctionThatThrowsHarmsNobodyAndIsReportedOnce) {
   if constexpr (TypeParam::is_bounded) this->until([&] { return reported(2); });
   ASSERT_EQ(this->ex().submit(this->job()), status::ok);
   this->until_ran(1);
-  EXPECT_EQ(this->ran, 1) << "those that threw did not come to their end";
+  EXPECT_EQ(this->ran, 1) << "functions that threw did not reach their end";
   if constexpr (TypeParam::is_bounded) {
-    EXPECT_EQ(said, (std::vector<std::string>{"no paper", "an int"}));
+    EXPECT_EQ(messages, (std::vector<std::string>{"no paper", "an int"}));
   } else {
     const auto text = ::testing::internal::GetCapturedStderr();
     EXPECT_NE(text.find("threw: no paper\n"), std::string::npos) << text;
-    EXPECT_NE(text.find("threw: something that is not a std::exception\n"), std::string::npos);
+    EXPECT_NE(text.find("threw: not a std::exception\n"), std::string::npos);
     EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2) << text;
   }
 }
 
-TYPED_TEST_P(executor_suite, AStopThatWasRequestedBeforeRunsNothingAndLeavesTheFunction) {
+TYPED_TEST_P(executor_suite, AnEarlierStopRunsNothingAndLeavesTheFunction) {
   this->open();
   std::stop_source source;
   source.request_stop();
   submission f = this->job();
-  EXPECT_EQ(this->ex().submit_within(f, source.get_token()), status::stopped);
+  EXPECT_EQ(this->ex().submit(std::move(f), source.get_token()), status::stopped);
   ASSERT_TRUE(f) << "it is still the caller's";
   EXPECT_EQ(this->ran, 0);
-  EXPECT_EQ(this->ex().submit_within(f, {}), status::ok);
+  EXPECT_EQ(this->ex().submit(std::move(f)), status::ok);
   this->until_ran(1);
   EXPECT_EQ(this->ran, 1);
 }
 
-// ---- many at once
+// ---- many threads
 
-// Several submit, post and submit from inside, in every way, at the same time.
+// Several threads submit, post and submit from inside, in every form, concurrently.
 TYPED_TEST_P(executor_suite, NothingIsLostOrRunTwiceUnderStress) {
   stress run;
   constexpr int submitters = 4;
@@ -341,10 +339,10 @@ TYPED_TEST_P(executor_suite, NothingIsLostOrRunTwiceUnderStress) {
             this->ex().post(item);
             break;
           }
-          case 2:  // hands it on from inside; what finds no room is done on the spot
+          case 2:  // submits from inside; if it is full, runs the function itself
             EXPECT_EQ(this->ex().submit(this->job([&, who, n] {
               submission f = [&, who, n] { ran_once(who, n); };
-              if (!this->ex().try_submit_ref(f)) f();
+              if (!this->ex().try_submit(std::move(f))) f();
             })),
                       status::ok);
             break;
@@ -355,26 +353,28 @@ TYPED_TEST_P(executor_suite, NothingIsLostOrRunTwiceUnderStress) {
       run.did(each);
     });
   }
-  this->until([&] { return done == submitters * each; }, "all of it to be run");
+  this->until([&] { return done == submitters * each; }, "all of them to run");
   threads.clear();
-  for (const auto& mine : times) {
-    for (const auto& count : mine) EXPECT_EQ(count, 1);
+  for (const auto& counts : times) {
+    for (const auto& count : counts) EXPECT_EQ(count, 1);
   }
   this->until([&] { return this->live == 0; }, "every function to be destroyed");
-  this->kind.reset();  // the posts may be let go of only now
+  this->kind.reset();  // the posts may be released only now
 }
 
-REGISTER_TYPED_TEST_SUITE_P(
-    executor_suite, EverythingSubmittedIsRunExactlyOnce, EveryFormOfSubmitRunsItsFunction,
-    WhatHappenedBeforeSubmitIsSeenByTheFunction, WhatHappenedBeforePostIsSeenByTheWork,
-    TakesFunctionsThatCanOnlyBeMovedAndLargeOnes, AFunctionIsDestroyedOnceItHasRun,
-    FunctionsMaySubmit, FunctionsMayPostAndPostsMaySubmit, AChainOfPostsNeedsNoStack,
-    CurrentIsTheExecutorInsideAndNothingOutside, ACoroutineResumesOnIt, RunsAsManyAtOnceAsItSays,
-    OneSubmittersFunctionsRunInTheirOrderWhereThatIsPromised,
-    AFunctionThatThrowsHarmsNobodyAndIsReportedOnce,
-    AStopThatWasRequestedBeforeRunsNothingAndLeavesTheFunction, NothingIsLostOrRunTwiceUnderStress);
+REGISTER_TYPED_TEST_SUITE_P(executor_suite, EverythingSubmittedIsRunExactlyOnce,
+                            EveryFormOfSubmitRunsItsFunction, SubmitHappensBeforeTheFunction,
+                            PostHappensBeforeTheWork, TakesFunctionsThatCanOnlyBeMovedAndLargeOnes,
+                            AFunctionIsDestroyedOnceItHasRun, FunctionsMaySubmit,
+                            FunctionsMayPostAndPostsMaySubmit, AChainOfPostsNeedsNoStack,
+                            CurrentIsTheExecutorInsideAndNothingOutside, ACoroutineResumesOnIt,
+                            RunsAsManyAtOnceAsDocumented,
+                            OneSubmittersFunctionsRunInTheirOrderWhereThatIsPromised,
+                            AFunctionThatThrowsIsReportedOnceAndOthersRun,
+                            AnEarlierStopRunsNothingAndLeavesTheFunction,
+                            NothingIsLostOrRunTwiceUnderStress);
 
-// Misuse. Each is a broken contract that says what was expected.
+// Misuse: each is a broken contract with a message.
 template <class Kind>
 class executor_suite_DeathTest : public executor_words<Kind> {
  protected:

@@ -1,10 +1,10 @@
 #pragma once
 
-// The inside of batcher.hpp: when a batch is due, in and out, the handler, the end.
+// The implementation of batcher.hpp: due times, push and take, the handler, the end.
 
 #include <algorithm>
 
-#include "sluice/base/callback.hpp"
+#include "sluice/base/detail/callback.hpp"
 #include "sluice/flow/batcher.hpp"
 
 namespace sluice {
@@ -22,12 +22,12 @@ batcher<T>::batcher(options o, executor* on, std::function<void(batch)> handler)
       handler_(std::move(handler)),
       on_drop_(std::move(o.on_drop)),
       on_error_(std::move(o.on_error)),
-      items_(capacity_, ring_store<slot>::weights::none),
-      alarm_(new wake_timer([this](wake_batch& wakes) {
+      items_(capacity_, detail::ring_store<slot>::weights::none),
+      alarm_(new detail::wake_timer([this](wake_batch& wakes) {
         aftermath after(*this, &wakes);
         const std::lock_guard hold(guard_);
-        disarm();  // it may have been set again since it began to fire
-        settle(after);
+        disarm();  // it may have been armed again since it began to fire
+        serve(after);
       })),
       ended_(*this) {
   const auto require = [&](bool holds, const char* expected) {
@@ -40,29 +40,29 @@ batcher<T>::batcher(options o, executor* on, std::function<void(batch)> handler)
           "a policy other than caller_runs, which is for executors");
   require(on_ == nullptr || handler_, "a handler to call");
   if (name_.empty()) return;
-  watch::set_name(this, name_);
-  watch::set_name(&ended_, name_);
+  wait_report::set_name(this, name_);
+  wait_report::set_name(&ended_, name_);
 }
 
 template <class T>
 batcher<T>::~batcher() {
   if (on_ != nullptr) drain();
-  alarm_->leave(clock_);  // not under the lock: it may be looking
+  alarm_->leave(clock_);  // not under the lock: `due` may be running
   const std::lock_guard hold(guard_);
   check_named(takers_.empty(), "sluice::batcher", name_.c_str(),
-              "nobody to wait for a batch at its destruction");
+              "no waiters for a batch at its destruction");
   check_named(producers_.empty(), "sluice::batcher", name_.c_str(),
-              "nobody to wait for room at its destruction");
-  watch::gone(this);
+              "no waiters for capacity at its destruction");
+  wait_report::destroyed(this);
 }
 
-// ---- when
+// ---- due times
 
 template <class T>
 time_point batcher<T>::due_at() const {
-  const auto came = items_.front().came;
-  const auto room = time_point::max() - std::max(came, time_point{});
-  return wait_ >= room ? time_point::max() : came + wait_;
+  const auto arrived = items_.front().arrived;
+  const auto longest = time_point::max() - std::max(arrived, time_point{});
+  return wait_ >= longest ? time_point::max() : arrived + wait_;
 }
 
 template <class T>
@@ -74,7 +74,7 @@ std::size_t batcher<T>::due() const {
   return now ? inside : 0;
 }
 
-// The timer runs only for somebody who waits.
+// The timer runs only while a consumer waits.
 template <class T>
 bool batcher<T>::arm() {
   const bool waited_for = on_ != nullptr ? !scheduled_ : !takers_.empty();
@@ -85,7 +85,7 @@ bool batcher<T>::arm() {
   const auto when = due_at();
   if (armed_for_ == when) return false;
   disarm();
-  if (when == time_point::max() || alarm_->is_coming()) return false;  // then it looks anyway
+  if (when == time_point::max() || alarm_->is_coming()) return false;  // it will check anyway
   if (!clock_.arm(*alarm_, when)) return true;
   armed_for_ = when;
   return false;
@@ -98,7 +98,7 @@ void batcher<T>::disarm() noexcept {
   armed_for_.reset();
 }
 
-// ---- in and out
+// ---- push and take
 
 template <class T>
 void batcher<T>::accept(T& item) {
@@ -132,13 +132,13 @@ bool batcher<T>::offer(T& item, status& done, std::optional<T>& dropped, afterma
     if (overflow_ == overflow::drop_oldest) {
       items_.evict_oldest(sink);
     } else {
-      items_.evict_latest(sink);
+      items_.evict_newest(sink);
     }
-    queued_.store(capacity_ - 1, relaxed);  // and back at once, below
+    queued_.store(capacity_ - 1, relaxed);  // incremented again below
     done = status::ok;
   }
   accept(item);
-  settle(after);
+  serve(after);
   return true;
 }
 
@@ -160,7 +160,7 @@ bool batcher<T>::serve_takers(aftermath& after) {
   if (on_ != nullptr) {
     if (scheduled_ || due() == 0) return false;
     scheduled_ = true;
-    turns_.fetch_add(1, relaxed);  // before the items can be seen to be gone: under the lock
+    turns_.fetch_add(1, relaxed);  // under the lock, before queued_ can be seen to be 0
     after.turn = true;
     return false;
   }
@@ -171,7 +171,7 @@ bool batcher<T>::serve_takers(aftermath& after) {
     auto* const node = claim_front<take_node>(takers_);
     if (node == nullptr) break;
     take(node->taken, count, after);
-    after.wakes.add(*node->who);
+    after.wakes.add(*node->waiting);
     moved = true;
   }
   return moved;
@@ -184,14 +184,14 @@ bool batcher<T>::serve_producers(aftermath& after) {
     auto* const node = claim_front<push_node>(producers_);
     if (node == nullptr) break;
     accept(*node->item);
-    after.wakes.add(*node->who);
+    after.wakes.add(*node->waiting);
     moved = true;
   }
   return moved;
 }
 
 template <class T>
-void batcher<T>::settle(aftermath& after) {
+void batcher<T>::serve(aftermath& after) {
   bool again = true;
   while (again) {
     again = serve_takers(after);
@@ -201,7 +201,7 @@ void batcher<T>::settle(aftermath& after) {
   if (!closed_.load(relaxed) || queued_.load(relaxed) > 0) return;
   while (auto* const node = claim_front<take_node>(takers_)) {
     node->result = status::closed;
-    after.wakes.add(*node->who);
+    after.wakes.add(*node->waiting);
   }
 }
 
@@ -222,10 +222,11 @@ void batcher<T>::run() noexcept {
       } else {
         scheduled_ = false;
       }
-      settle(after);
+      serve(after);
     }
     if (items.empty()) {
-      // acq_rel: pairs with the acquire in is_open. It may be gone when the guard is let go of.
+      // acq_rel: pairs with the acquire in is_open. The batcher may be destroyed once the guard is
+      // released.
       ended_.open_gate([this] {
         turns_.fetch_sub(1, acq_rel);
         return ended_.is_open();
@@ -234,7 +235,7 @@ void batcher<T>::run() noexcept {
     }
     handle(std::move(items));
   }
-  on_->post(*this);  // to the back of the line
+  on_->post(*this);  // to the back of the executor's queue
 }
 
 template <class T>
@@ -247,7 +248,7 @@ void batcher<T>::handle(batch&& items) noexcept {
       const std::lock_guard hold(guard_);
       ++counts_.failed;
     }
-    report_to(on_error_, "the handler of batcher", name_, std::current_exception());
+    detail::report_to(on_error_, "the handler of batcher", name_, std::current_exception());
   }
   handling_ = before;
 }
@@ -259,7 +260,7 @@ void batcher<T>::flush() {
   aftermath after(*this);
   const std::lock_guard hold(guard_);
   flushed_ = queued_.load(relaxed);
-  settle(after);
+  serve(after);
 }
 
 template <class T>
@@ -268,7 +269,7 @@ bool batcher<T>::close_intake(aftermath& after) {
   closed_.store(true, release);  // release: pairs with the acquire in is_closed
   while (auto* const node = claim_front<push_node>(producers_)) {
     node->result = status::closed;
-    after.wakes.add(*node->who);
+    after.wakes.add(*node->waiting);
   }
   after.may_have_ended = true;
   return true;
@@ -279,14 +280,14 @@ bool batcher<T>::close() {
   aftermath after(*this);
   const std::lock_guard hold(guard_);
   if (!close_intake(after)) return false;
-  settle(after);
+  serve(after);
   return true;
 }
 
 template <class T>
 void batcher<T>::check_outside() const noexcept {
   check_named(handling_ != this, "sluice::batcher", name_.c_str(),
-              "not to be waited for in its handler, which would wait for itself");
+              "not to be waited for in its own handler");
 }
 
 template <class T>
@@ -310,7 +311,7 @@ std::vector<T> batcher<T>::stop() {
     }
     queued_.store(0, release);  // release: pairs with the acquire in is_open
     after.may_have_ended = true;
-    settle(after);
+    serve(after);
   }
   stop_.request_stop();
   ended_.wait();
@@ -318,19 +319,19 @@ std::vector<T> batcher<T>::stop() {
 }
 
 template <class T>
-std::vector<T> batcher<T>::shutdown_within(const wait_limits& limits) {
+std::vector<T> batcher<T>::shutdown(const wait_limits& limits) {
   check_outside();
   close();
-  return ended_.wait_within(limits) ? std::vector<T>() : stop();
+  return ended_.wait(limits) ? std::vector<T>() : stop();
 }
 
 template <class T>
 status batcher<T>::wait_ended(const wait_limits& limits) {
   check_outside();
-  return ended_.wait_within(limits);
+  return ended_.wait(limits);
 }
 
-// ---- looking
+// ---- state
 
 template <class T>
 std::size_t batcher<T>::waiting_to_push() const noexcept {

@@ -1,6 +1,6 @@
 #pragma once
 
-// The rest of batcher.hpp: the waits to push and to take.
+// The wait operations of batcher.hpp: push and take.
 
 #include "sluice/flow/batcher.hpp"
 
@@ -17,20 +17,20 @@ class batcher<T>::push_op {
     std::optional<T> dropped;
     const bool finished = locked(dropped);
     if (dropped.has_value() && batcher_.on_drop_) {
-      call_back_or_report(batcher_.on_error_, "on_drop of batcher", batcher_.name_,
-                          batcher_.on_drop_, std::move(*dropped));
+      detail::call_back_or_report(batcher_.on_error_, "on_drop of batcher", batcher_.name_,
+                                  batcher_.on_drop_, std::move(*dropped));
     }
     return finished;
   }
-  enlisted enlist(waiter& who) {
+  enlisted enlist(waiter& waiting) {
     aftermath after(batcher_);
-    std::optional<T> dropped;  // who drops does not wait
+    std::optional<T> dropped;  // unused: a policy that drops does not wait
     const std::lock_guard hold(batcher_.guard_);
     if (batcher_.offer(*node_.item, node_.result, dropped, after)) return enlisted::finished;
     node_.result = status::ok;
-    return join(batcher_.producers_, node_, who);
+    return link_waiter(batcher_.producers_, node_, waiting);
   }
-  bool woken() const noexcept {  // it was taken in, or told closed
+  bool woken() const noexcept {  // the item was taken, or the result is closed
     return true;
   }
   void retract() noexcept {
@@ -48,18 +48,18 @@ class batcher<T>::push_op {
     ++batcher_.counts_.rejected;
     return node_.result;
   }
-  // Room is made by those who take; of a handler, by whoever runs it.
-  watch::subject about() const noexcept {
-    watch::subject room{.object = &batcher_,
-                        .type = "sluice::batcher",
-                        .wants = "push",
-                        .by = watch::served_by::takers,
-                        .capacity = batcher_.capacity_};
-    if (batcher_.on_ == nullptr) return room;
-    room.by = watch::served_by::one;
-    room.others_could = true;
-    room.whom = watch::party::executor(batcher_.on_);
-    return room;
+  // Consumers free capacity; with a handler, the executor that runs it.
+  wait_report::subject wait_subject() const noexcept {
+    wait_report::subject push{.object = &batcher_,
+                              .type = "sluice::batcher",
+                              .wants = "push",
+                              .by = wait_report::served_by::consumers,
+                              .capacity = batcher_.capacity_};
+    if (batcher_.on_ == nullptr) return push;
+    push.by = wait_report::served_by::one;
+    push.others_can_end = true;
+    push.target = wait_report::party::executor(batcher_.on_);
+    return push;
   }
 
  private:
@@ -77,24 +77,24 @@ class batcher<T>::take_op {
  public:
   explicit take_op(batcher& b) : batcher_(b) {
     check_named(b.on_ == nullptr, "sluice::batcher", b.name_.c_str(),
-                "its handler to be the only one who takes");
+                "no take, because it has a handler");
     node_.taken.reserve(b.size_);  // not under the lock
   }
   bool ready() const noexcept {
     return batcher_.queued_.load(relaxed) >= batcher_.size_ || batcher_.closed_.load(relaxed);
   }
   bool attempt() {
-    watch::used(&batcher_, watch::side::takes);
+    wait_report::used(&batcher_, wait_report::side::consumer);
     aftermath after(batcher_);
     const std::lock_guard hold(batcher_.guard_);
     return locked(after);
   }
-  enlisted enlist(waiter& who) {
+  enlisted enlist(waiter& waiting) {
     aftermath after(batcher_);
     const std::lock_guard hold(batcher_.guard_);
     if (locked(after)) return enlisted::finished;
-    const auto joined = join(batcher_.takers_, node_, who);
-    if (joined == enlisted::waiting) batcher_.settle(after);  // the timer; the time may have come
+    const auto joined = link_waiter(batcher_.takers_, node_, waiting);
+    if (joined == enlisted::waiting) batcher_.serve(after);  // sets the timer, or serves if due
     return joined;
   }
   bool woken() const noexcept { return true; }
@@ -102,7 +102,7 @@ class batcher<T>::take_op {
     aftermath after(batcher_);
     const std::lock_guard hold(batcher_.guard_);
     if (node_.linked()) node_.unlink();
-    batcher_.settle(after);  // the timer, if it ran for this one
+    batcher_.serve(after);  // stops the timer if it ran for this waiter
   }
   spin_budget& spin() noexcept { return batcher_.take_spin_; }
   outcome<batch> result(status ended) {
@@ -110,13 +110,15 @@ class batcher<T>::take_op {
     if (!node_.result) return node_.result;
     return std::move(node_.taken);
   }
-  watch::subject about() const noexcept { return {&batcher_, "sluice::batcher", "take"}; }
+  wait_report::subject wait_subject() const noexcept {
+    return {&batcher_, "sluice::batcher", "take"};
+  }
 
  private:
   bool locked(aftermath& after) {
     if (const auto count = batcher_.due(); count > 0) {
       batcher_.take(node_.taken, count, after);
-      batcher_.settle(after);
+      batcher_.serve(after);
       return true;
     }
     if (!batcher_.closed_.load(relaxed)) return false;

@@ -1,6 +1,6 @@
 #pragma once
 
-// What a wrapped function gives: a value at once, a future, or a task.
+// The kind of a wrapped function's result: a plain value, a future, or a task.
 
 #include <cstdint>
 #include <type_traits>
@@ -28,7 +28,7 @@ struct call_traits<task<T>> {
   using value = T;
 };
 
-// A wrapped call gives what the function gives.
+// A wrapped call returns the function's result.
 template <class F>
 using call_result_t = std::invoke_result_t<std::decay_t<F>&>;
 template <class F>

@@ -1,6 +1,6 @@
 #pragma once
 
-// The inside of circuit_breaker::call.
+// The implementation of circuit_breaker::call.
 
 #include <utility>
 
@@ -74,7 +74,7 @@ future<T> circuit_breaker::call_future(F& f, Failed failed) {
       if (!s) {
         entered.end(judge(s.error()));
       } else if constexpr (std::is_void_v<T>) {
-        (void)failed;  // there is no result to look at
+        (void)failed;  // there is no result to check
         entered.success();
       } else {
         const T& result = s.value();

@@ -1,14 +1,14 @@
 #pragma once
 
-// The ends that items flow through, whatever they belong to: a view of a channel (`receive_only`,
-// `send_only`), or a pointer to a channel or a queue, which must outlive the flow.
+// The ends that items flow through: a view of a channel (`receive_only`, `send_only`), or a pointer
+// to a channel or a queue, which must outlive the flow.
 
 #include <functional>
 #include <span>
 #include <type_traits>
 #include <utility>
 
-#include "sluice/base/callback.hpp"
+#include "sluice/base/detail/callback.hpp"
 #include "sluice/base/outcome.hpp"
 #include "sluice/flow/flow_ended.hpp"
 
@@ -23,7 +23,7 @@ auto& at_end(End& end) noexcept {
   }
 }
 
-// What an awaited take gives: outcome<T>.
+// co_await returns outcome<T>.
 template <class End>
 auto take_from(End& end) {
   if constexpr (requires { at_end(end).async_receive(); }) {
@@ -35,9 +35,9 @@ auto take_from(End& end) {
 template <class End>
 using taken_t = std::remove_cvref_t<decltype(*take_from(std::declval<End&>()).await_resume())>;
 
-// co_await gives a status; moved from only if that is ok or dropped.
+// co_await returns a status. Moves from the item only on ok and dropped.
 template <class End, class T>
-auto give_to(End& end, T& item) {
+auto push_to(End& end, T& item) {
   if constexpr (requires { at_end(end).async_send(item); }) {
     return at_end(end).async_send(item);
   } else {
@@ -45,8 +45,7 @@ auto give_to(End& end, T& item) {
   }
 }
 
-// Closes the ends when it goes, however that comes about: a consumer that waits at one that nobody
-// closes would wait for ever.
+// Closes the ends in its destructor, so that their consumers do not wait for ever.
 template <class Sink>
 class closing {
  public:
@@ -61,12 +60,12 @@ class closing {
   const std::span<Sink> ends_;
 };
 
-// Why there is no further item.
-inline flow_ended why_none(status why) noexcept {
+// The reason for the end of the items.
+inline flow_ended end_reason(status why) noexcept {
   return why == status::closed ? flow_ended::source_ended : flow_ended::cancelled;
 }
 
-// Sees an item that was taken and could be given to nobody.
+// Called with an item that was taken and that no consumer accepted.
 template <class End>
 using undelivered = std::function<void(taken_t<End>&&)>;
 
@@ -75,8 +74,8 @@ void report_undelivered(const char* source, const Callback& callback, T& item) n
   if (callback) call_back(source, {}, callback, std::move(item));
 }
 
-// Thrown by one of several coroutines that work together, when there is nobody left to give
-// anything to: those that wait for an item are ended with it.
+// Thrown by one of several cooperating coroutines when no consumer is left; it also ends the
+// coroutines that wait for an item.
 struct no_consumer {};
 
 }  // namespace sluice::detail

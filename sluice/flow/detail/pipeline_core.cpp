@@ -2,24 +2,24 @@
 
 #include <mutex>
 
-#include "sluice/base/callback.hpp"
 #include "sluice/base/check.hpp"
+#include "sluice/base/detail/callback.hpp"
 #include "sluice/executor/strand.hpp"
 
 namespace sluice {
 namespace {
 
-std::string what_of_current() {
+std::string text_of_current() {
   try {
     throw;
   } catch (const std::exception& e) {
     return e.what();
   } catch (...) {
-    return "something that is not a std::exception";
+    return "not a std::exception";
   }
 }
 
-// The executor whose threads run its work: a strand has none of its own.
+// Returns the executor whose threads run its work: a strand has none of its own.
 const executor* threads_of(const executor& e) noexcept {
   const executor* on = &e;
   while (const auto* const one_at_a_time = dynamic_cast<const strand*>(on)) {
@@ -31,7 +31,7 @@ const executor* threads_of(const executor& e) noexcept {
 }  // namespace
 
 pipeline_error::pipeline_error(std::string_view stage)
-    : std::runtime_error("sluice: stage '" + std::string(stage) + "' threw: " + what_of_current()),
+    : std::runtime_error("sluice: stage '" + std::string(stage) + "' threw: " + text_of_current()),
       stage_(stage) {}
 
 namespace detail {
@@ -64,7 +64,7 @@ stage_stats stage_base::stats() const {
 }
 
 void stage_base::failed(pipeline_core& core) noexcept {
-  if (core.token().stop_requested()) {  // what it threw was its way to stop
+  if (core.token().stop_requested()) {  // it threw because of the stop
     undelivered_.fetch_add(1, relaxed);
     return;
   }
@@ -85,7 +85,7 @@ void stage_base::failed(pipeline_core& core) noexcept {
 }
 
 bool stage_base::worker_leaves() noexcept {
-  // acq_rel: the last one has seen all that the others have handed on.
+  // acq_rel: the last worker has seen all results that the others have passed on.
   return working_.fetch_sub(1, acq_rel) == 1;
 }
 
@@ -103,14 +103,14 @@ pipeline_core::~pipeline_core() {
 }
 
 void pipeline_core::start() {
-  watch::set_name(&ended_, stages_.front()->name() + ".." + stages_.back()->name());
-  // All are made before the first begins: when there is no memory for one, nothing runs yet that
+  wait_report::set_name(&ended_, stages_.front()->name() + ".." + stages_.back()->name());
+  // All are created before the first begins: if there is no memory for one, no worker runs yet that
   // would have to be ended.
   std::vector<stage_worker> made;
   for (const auto& each : stages_) each->make_workers(*this, made);
-  workers_.store(made.size(), relaxed);  // nobody else knows of it yet
+  workers_.store(made.size(), relaxed);  // no worker has been started yet
   for (auto& each : made) each.start();
-  if (options_.stop.stop_possible()) on_stop_.emplace(options_.stop, ask{*this});
+  if (options_.stop.stop_possible()) on_stop_.emplace(options_.stop, stopper{*this});
 }
 
 void pipeline_core::fail(std::exception_ptr error) noexcept {
@@ -127,8 +127,8 @@ void pipeline_core::request_stop() noexcept {
 }
 
 void pipeline_core::worker_ended() noexcept {
-  // acq_rel: the last one has seen what the others did, and passes it on with the event. Its
-  // setting is the last touch: whoever waits for it may destroy the pipeline.
+  // acq_rel: the last worker has seen what the others did, and publishes it with the event. Setting
+  // it is the last access: a waiter for it may destroy the pipeline.
   if (workers_.fetch_sub(1, acq_rel) == 1) ended_.set();
 }
 
@@ -154,8 +154,7 @@ void pipeline_core::report_unread_error() noexcept {
 void pipeline_core::must_not_be_inside(const char* call) const noexcept {
   executor* const here = executor::current();
   check_named(here == nullptr || threads_of(*here) != threads_of(executor_), "sluice::pipeline",
-              call,
-              "not to be waited for by a thread that its stages need: await async_join there");
+              call, "no blocking wait on a thread that its stages need: await async_join there");
 }
 
 std::size_t pipeline_core::unprocessed() const noexcept {

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the stages of one pipeline share: the executor, the stop, the first error, and the count of
+// The shared state of a pipeline's stages: the executor, the stop, the first error, the count of
 // workers that have not ended. See pipeline.hpp.
 
 #include <chrono>
@@ -36,8 +36,8 @@ class stage_base {
   stage_base& operator=(const stage_base&) = delete;
   virtual ~stage_base() = default;
 
-  // Adds its workers, which have not begun.
-  virtual void make_workers(pipeline_core& core, std::vector<stage_worker>& to) = 0;
+  // Adds its workers, not started yet.
+  virtual void make_workers(pipeline_core& core, std::vector<stage_worker>& result) = 0;
   virtual void close_input() noexcept = 0;
   virtual std::size_t queued() const noexcept = 0;
   virtual std::size_t capacity() const noexcept = 0;
@@ -47,23 +47,23 @@ class stage_base {
   stage_stats stats() const;
 
  protected:
-  // From inside the handler of the exception: stops the line, or reports it and goes on.
+  // Called inside the handler of the exception: stops the pipeline, or reports it and continues.
   void failed(pipeline_core& core) noexcept;
-  // True for the last one.
+  // Returns true for the last worker.
   bool worker_leaves() noexcept;
 
-  // Adds the time from its making to its end to one of the counters below.
+  // Adds the time of its lifetime to one of the counters below.
   class stopwatch {
    public:
-    stopwatch(const clock& time, atomic<std::int64_t>& to) noexcept
-        : time_(time), to_(to), since_(time.now()) {}
+    stopwatch(const clock& time, atomic<std::int64_t>& total) noexcept
+        : time_(time), total_(total), since_(time.now()) {}
     stopwatch(const stopwatch&) = delete;
     stopwatch& operator=(const stopwatch&) = delete;
-    ~stopwatch() { to_.fetch_add((time_.now() - since_).count(), relaxed); }
+    ~stopwatch() { total_.fetch_add((time_.now() - since_).count(), relaxed); }
 
    private:
     const clock& time_;
-    atomic<std::int64_t>& to_;
+    atomic<std::int64_t>& total_;
     const time_point since_;
   };
 
@@ -93,7 +93,7 @@ class pipeline_core {
   void add(std::unique_ptr<stage_base> s) { stages_.push_back(std::move(s)); }
   void start();
 
-  // Workers use these.
+  // For the workers.
   executor& runs_on() const noexcept { return executor_; }
   const clock& time() const noexcept { return clock_; }
   const std::stop_token& token() const noexcept { return token_; }
@@ -101,19 +101,19 @@ class pipeline_core {
   void fail(std::exception_ptr error) noexcept;
   void worker_ended() noexcept;
 
-  // The owner's.
+  // For the owner.
   void close() noexcept { stages_.front()->close_input(); }
   void request_stop() noexcept;
   bool has_ended() const noexcept { return ended_.is_set(); }
   event& ended() noexcept { return ended_; }
   void rethrow_error();
-  void report_unread_error() noexcept;  // by its destructor: if no join has thrown it
+  void report_unread_error() noexcept;  // called by its destructor, if no join has thrown it
   void must_not_be_inside(const char* call) const noexcept;
   std::size_t unprocessed() const noexcept;
   std::vector<stage_stats> stats() const;
 
  private:
-  struct ask {
+  struct stopper {
     pipeline_core& core;
     void operator()() const noexcept { core.request_stop(); }
   };
@@ -131,11 +131,11 @@ class pipeline_core {
   std::exception_ptr error_;  // the first
   bool was_thrown_ = false;
   event ended_;
-  std::optional<std::stop_callback<ask>> on_stop_;  // last made, first gone
+  std::optional<std::stop_callback<stopper>> on_stop_;  // constructed last, destroyed first
 };
 
-// A coroutine that works in a pipeline: it begins with a post to the executor, is resumed there,
-// has the pipeline's token, and frees itself at its end, which it then tells. One that is never
+// The coroutine of a worker: it begins with a post to the executor, is resumed there, has the
+// pipeline's token, and at its end frees itself and calls `worker_ended`. A worker that is never
 // started is freed with this object.
 class stage_worker {
  public:
@@ -159,7 +159,7 @@ class stage_worker {
       bool await_ready() const noexcept { return false; }
       void await_suspend(std::coroutine_handle<promise_type> ended) const noexcept {
         pipeline_core& core = ended.promise().core_;
-        ended.destroy();  // with this awaiter; what the frame held is gone when others hear of it
+        ended.destroy();  // with this awaiter: the frame is freed before the end is published
         core.worker_ended();
       }
       void await_resume() const noexcept {}
@@ -178,8 +178,8 @@ class stage_worker {
   }
 
   void start() noexcept {
-    promise_type& begins = *std::exchange(promise_, nullptr);
-    begins.core_.runs_on().post(begins);
+    promise_type& worker = *std::exchange(promise_, nullptr);
+    worker.core_.runs_on().post(worker);
   }
 
  private:

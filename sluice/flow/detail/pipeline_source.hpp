@@ -1,6 +1,6 @@
 #pragma once
 
-// The source of a pipeline that nobody pushes into. See pipeline.hpp.
+// The source of a pipeline without `push`. See pipeline.hpp.
 
 #include <cstddef>
 #include <optional>
@@ -14,7 +14,7 @@
 
 namespace sluice::detail {
 
-// A function that is called, by one worker, until it has no more items.
+// A function that one worker calls until it returns no item.
 template <class F>
 class source_stage final : public stage_base,
                            public out_port<typename call_traits_of<F>::value::value_type> {
@@ -24,11 +24,11 @@ class source_stage final : public stage_base,
   source_stage(std::string name, F f, stage_options o)
       : stage_base(std::move(name), std::move(o)), function_(std::move(f)) {
     check_named(options_.parallelism == 1, "sluice::pipeline", name_.c_str(),
-                "a source that is called by one at a time");
+                "a parallelism of 1 for its source");
   }
 
-  void make_workers(pipeline_core& core, std::vector<stage_worker>& to) override {
-    to.push_back(work(core, *this));
+  void make_workers(pipeline_core& core, std::vector<stage_worker>& result) override {
+    result.push_back(work(core, *this));
   }
   void close_input() noexcept override { closed_.store(true, relaxed); }
   std::size_t queued() const noexcept override { return 0; }
@@ -57,14 +57,14 @@ class source_stage final : public stage_base,
       if (!made) break;
       self.in_.fetch_add(1, relaxed);
       const stopwatch blocked(core.time(), self.blocked_ns_);
-      const status how = co_await self.next->async_push(*made, core.limits());
-      (how ? self.out_ : self.undelivered_).fetch_add(1, relaxed);
+      const status pushed = co_await self.next->async_push(*made, core.limits());
+      (pushed ? self.out_ : self.undelivered_).fetch_add(1, relaxed);
     }
     self.next->close();
   }
 
   F function_;
-  // relaxed: it ends a loop; what happened before is of no matter.
+  // relaxed: it only ends a loop and publishes nothing.
   atomic<bool> closed_{false};
 };
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// One stage of a pipeline, with its types: its queue, its function, its workers. See pipeline.hpp.
+// One typed stage of a pipeline: its queue, its function, its workers. See pipeline.hpp.
 
 #include <cstddef>
 #include <cstdint>
@@ -35,25 +35,25 @@ class pipeline_stage final : public stage_base, public out_port<stage_out<In, F,
       : stage_base(std::move(name), std::move(o)),
         function_(std::move(f)),
         queue_({.capacity = options_.capacity, .name = name_}) {
-    // A worker that could not move an item on would have nobody to tell.
+    // A worker could not report an exception from moving an item.
     static_assert(std::is_nothrow_move_constructible_v<In> && std::is_nothrow_move_assignable_v<In>,
                   "items are moved between the stages, where nothing can catch an exception");
-    static_assert(call::kind != call_kind::future, "give a task, which can await the future");
+    static_assert(call::kind != call_kind::future, "return a task, which can await the future");
     if (is_ordered()) order_.emplace(window());
   }
 
   bounded_queue<In>& queue() noexcept { return queue_; }
 
-  void make_workers(pipeline_core& core, std::vector<stage_worker>& to) override {
-    to.reserve(to.size() + workers());
-    for (std::size_t i = 0; i < workers(); ++i) to.push_back(work(core, *this));
+  void make_workers(pipeline_core& core, std::vector<stage_worker>& result) override {
+    result.reserve(result.size() + workers());
+    for (std::size_t i = 0; i < workers(); ++i) result.push_back(work(core, *this));
   }
   void close_input() noexcept override { queue_.close(); }
   std::size_t queued() const noexcept override { return queue_.size(); }
   std::size_t capacity() const noexcept override { return queue_.capacity(); }
 
  private:
-  // After so many items it lets others run on the executor.
+  // After this many items it yields to other work on the executor.
   static constexpr std::uint32_t turns_at_once = 64;
 
   struct no_results {};
@@ -70,19 +70,19 @@ class pipeline_stage final : public stage_base, public out_port<stage_out<In, F,
   struct results_of<false, U> : made_of<U> {};
   using results = typename results_of<is_sink, out>::type;
 
-  // The results that wait for those before them.
+  // The results that wait for earlier ones.
   struct reordering {
     explicit reordering(std::size_t width)
         : free(static_cast<semaphore::count_type>(width)), ring(width) {}
 
     mutex turn;                     // held from taking an item to knowing its number
     std::uint64_t next_number = 0;  // protected by turn
-    semaphore free;                 // numbers that may still be given out
+    semaphore free;                 // numbers that may still be assigned
     spin_lock guard;
     // Protected by guard.
     std::vector<std::optional<results>> ring;
-    std::uint64_t first = 0;  // the number that is to leave next
-    bool leaving = false;     // a worker is handing them on
+    std::uint64_t first = 0;  // the number of the next result to leave
+    bool leaving = false;     // a worker is passing results on
   };
 
   bool is_ordered() const noexcept {
@@ -92,8 +92,8 @@ class pipeline_stage final : public stage_base, public out_port<stage_out<In, F,
     return options_.window != 0 ? options_.window : 4 * options_.parallelism;
   }
 
-  // Static, with the core first: that is what its promise is made from. One coroutine for all of
-  // an item's way: a task for each step would be an allocation for each.
+  // Static, with the core first, because the promise is constructed from the core. One coroutine
+  // for all steps of an item: a task for each step would be an allocation for each.
   static stage_worker work(pipeline_core& core, pipeline_stage& self) {
     const bool ordered = self.is_ordered();
     for (std::uint32_t turns = 1;; ++turns) {
@@ -147,16 +147,16 @@ class pipeline_stage final : public stage_base, public out_port<stage_out<In, F,
         if (made) self.out_.fetch_add(1, relaxed);
       } else {
         if (ordered) {
-          if (!made) made.emplace();  // nothing leaves in its place
+          if (!made) made.emplace();  // no results leave for this number
           if (!self.put(number, std::move(*made))) continue;
           made = self.next_to_leave();
         }
-        // In order: this one hands on what has become ready meanwhile, too.
+        // In order: this worker also passes on the results that have become ready meanwhile.
         for (; made; made = ordered ? self.next_to_leave() : std::nullopt) {
           const stopwatch blocked(core.time(), self.blocked_ns_);
           for (auto& each : as_range(*made)) {
-            const status how = co_await self.next->async_push(each, core.limits());
-            if (!self.delivered(how)) break;
+            const status pushed = co_await self.next->async_push(each, core.limits());
+            if (!self.delivered(pushed)) break;
           }
           if (ordered) self.order_->free.release();
         }
@@ -165,13 +165,13 @@ class pipeline_stage final : public stage_base, public out_port<stage_out<In, F,
     self.leave();
   }
 
-  // When the line is stopped, the item that these are the results of is left behind.
-  bool delivered(status how) noexcept {
-    (how ? out_ : undelivered_).fetch_add(1, relaxed);
-    return static_cast<bool>(how);
+  // Counts a push. When the pipeline is stopped, the item of these results is undelivered.
+  bool delivered(status pushed) noexcept {
+    (pushed ? out_ : undelivered_).fetch_add(1, relaxed);
+    return static_cast<bool>(pushed);
   }
 
-  // True: the caller hands on what can leave, until next_to_leave says there is nothing.
+  // If it returns true, the caller must pass results on until next_to_leave returns nullopt.
   bool put(std::uint64_t number, results&& made) {
     const std::lock_guard hold(order_->guard);
     order_->ring[number % order_->ring.size()].emplace(std::move(made));

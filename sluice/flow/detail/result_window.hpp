@@ -1,6 +1,6 @@
 #pragma once
 
-// How many of the last calls failed: the sliding window of a circuit breaker, by count or by time.
+// The sliding window of a circuit breaker, by count or by time: calls and failures among the last.
 // Pure, not thread-safe.
 
 #include <algorithm>
@@ -19,7 +19,7 @@ class result_window {
  public:
   static constexpr std::int64_t slices = 10;
 
-  // By time when `span` is not zero.
+  // A window by time if `span` is not zero.
   result_window(std::uint32_t calls, std::chrono::nanoseconds span, time_point now)
       : slice_(std::max<std::int64_t>(span.count() / slices, 1)),
         by_time_(span.count() > 0),
@@ -62,7 +62,7 @@ class result_window {
   counts& slice_of(std::int64_t number) noexcept {
     return by_slice_[static_cast<std::size_t>(number % slices)];
   }
-  // Empties the slices that time has passed by.
+  // Empties the slices that have left the window.
   void slide(time_point now) noexcept {
     const auto number = std::max<std::int64_t>((now - start_).count() / slice_, newest_);
     for (auto left = std::min(number - newest_, slices); left > 0; --left) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the kinds of stages make of what their functions return, and where it goes. See
+// How each kind of stage converts the results of its function, and where the results go. See
 // pipeline.hpp.
 
 #include <iterator>
@@ -15,7 +15,7 @@
 
 namespace sluice::detail {
 
-// Where a stage's results go: the queue of the next.
+// The destination of a stage's results: the queue of the next stage.
 template <class T>
 class out_port {
  public:
@@ -30,7 +30,7 @@ class out_port<void> {
   ~out_port() = default;
 };
 
-// ---- what a function makes of an item, as a range of results
+// ---- conversion of a function's result into a range of results
 
 struct as_map {
   template <class In, class R>
@@ -40,7 +40,7 @@ struct as_map {
     return std::optional<U>(std::move(made));
   }
 };
-// An optional, or a bool that says whether the item itself goes on.
+// An optional, or a bool: true passes the item itself on.
 struct as_filter {
   template <class In, class R>
   struct of;
@@ -59,8 +59,8 @@ struct as_filter {
     return std::move(made);
   }
   template <class U, class In>
-  static std::optional<U> results(bool&& goes_on, In& item) {
-    return goes_on ? std::optional<U>(std::move(item)) : std::nullopt;
+  static std::optional<U> results(bool&& passes, In& item) {
+    return passes ? std::optional<U>(std::move(item)) : std::nullopt;
   }
 };
 struct as_flat_map {
@@ -91,8 +91,8 @@ struct as_sink {
   using out = void;
 };
 
-// How a function is called: it is given the item, but for a filter that says yes or no, which only
-// looks at it.
+// The argument of a stage's function: it is moved the item, except a filter that returns a bool,
+// which gets a const reference.
 template <class In, class F, class Kind>
 struct stage_call {
   using argument = In&&;

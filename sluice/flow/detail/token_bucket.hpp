@@ -2,7 +2,7 @@
 
 // The arithmetic of a rate limiter: tokens as exact fractions of a rate. Pure, not thread-safe.
 //
-// Tokens come at `count` in `per` nanoseconds. The level is kept in units of 1/per token, so each
+// `count` tokens are added in `per` nanoseconds. The level is kept in units of 1/per token, so each
 // nanosecond adds `count` units, and nothing is ever rounded. 128 bits hold every product.
 
 #include <algorithm>
@@ -32,8 +32,8 @@ class token_bucket {
     return static_cast<std::int64_t>(std::min(level_, units(burst_)) / per_);
   }
 
-  // Lets time pass. The level stops at a burst, plus what is set aside for one who waits and has
-  // not been told yet.
+  // Adds the tokens up to `now`. The level stops at the burst, plus the tokens set aside for a
+  // waiter that is not served yet.
   void refill(time_point now, std::int64_t set_aside) noexcept {
     if (now <= last_) return;
     const auto elapsed = static_cast<std::uint64_t>((now - last_).count());
@@ -51,16 +51,17 @@ class token_bucket {
 
   void give_back(std::int64_t n) noexcept { level_ += units(n); }
 
-  // When n tokens will be there if none is taken; at the latest refill if they are there already.
+  // Returns the time at which n tokens are inside if no token is taken; the time of the latest
+  // refill if they are inside already.
   time_point when(std::int64_t n) const noexcept {
     const wide wanted = units(n);
     if (level_ >= wanted) return last_;
     if (count_ == 0) return time_point::max();
     const wide wait = (wanted - level_ + count_ - 1) / count_;
-    // A clock may stand before its epoch: then the largest duration is the limit.
-    const auto room = static_cast<std::uint64_t>(
+    // A clock may be before its epoch: then the largest duration is the limit.
+    const auto longest = static_cast<std::uint64_t>(
         (last_ > time_point{} ? time_point::max() - last_ : time_point::duration::max()).count());
-    if (wait >= room) return time_point::max();
+    if (wait >= longest) return time_point::max();
     return last_ + std::chrono::nanoseconds(static_cast<std::int64_t>(wait));
   }
 
@@ -81,7 +82,7 @@ class token_bucket {
 
   void adopt(rate r, std::int64_t burst) noexcept {
     check(r.count >= 0, "sluice::rate_limiter", "a rate that is not negative");
-    check(r.per.count() > 0, "sluice::rate_limiter", "a rate per some time longer than zero");
+    check(r.per.count() > 0, "sluice::rate_limiter", "a rate with a period longer than zero");
     check(burst >= 1, "sluice::rate_limiter", "a burst of at least 1");
     rate_ = r;
     burst_ = burst;

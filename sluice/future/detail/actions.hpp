@@ -1,7 +1,7 @@
 #pragma once
 
-// The functions of `then`, `and_then`, `recover`, `handle` and `finally`, as actions of a stage:
-// which of them runs for a value and which for an error, with which argument.
+// The functions of `then`, `and_then`, `recover`, `handle` and `finally` as actions of a stage:
+// each is called for a value, an error, or both, with the matching argument.
 
 #include <exception>
 #include <functional>
@@ -12,8 +12,8 @@
 
 namespace sluice::detail {
 
-// What the functions of a future's calls must take. The calls assert it before they use the
-// function, so that the first error of a compiler names the rule and the user's line.
+// The parameters that functions of a future's calls must take. The calls assert it before they use
+// the function, so that the first compiler error names the rule and the user's line.
 template <class F, class T>
 concept takes_value =
     std::is_invocable_v<F&> || (!std::is_void_v<T> && std::is_invocable_v<F&, T>);
@@ -33,7 +33,7 @@ template <class F, class T>
 using value_call_t =
     decltype(call_with_value<T>(std::declval<F&>(), std::declval<settled<T>&>()));
 
-// Leaves in `out` what `make` returns; if it returns a future, gives that back instead.
+// Stores the result of `make` in `out`; if it is a future, returns it instead.
 template <class U, class Make>
 auto produce(settled<U>& out, Make&& make) noexcept {
   using made = decltype(make());
@@ -53,7 +53,7 @@ auto produce(settled<U>& out, Make&& make) noexcept {
   }
 }
 
-// An error goes past the function.
+// Calls the function for a value; passes an error on.
 template <class T, class U, class F>
 struct on_value {
   F f;
@@ -68,18 +68,18 @@ struct on_value {
   }
 };
 
-// The function sees either.
+// Calls the function for both.
 template <class T, class U, class F>
 struct on_settled {
   F f;
   auto operator()(settled<T>& in, settled<U>& out) noexcept {
-    if (in.is_error()) (void)in.error();  // the function is its addressee, also if it ignores it
+    if (in.is_error()) (void)in.error();  // counts as read, even if the function ignores it
     return produce(out, [&]() -> decltype(auto) { return std::invoke(f, std::move(in)); });
   }
 };
 
-// Which exceptions a function of `recover` is for: the type of its parameter; `any_error` for
-// std::exception_ptr and for no parameter at all.
+// The exceptions that a function of `recover` handles: the type of its parameter; `any_error` for
+// std::exception_ptr and for a function without parameters.
 struct any_error {};
 template <class Signature>
 struct parameter_of;
@@ -101,7 +101,7 @@ template <class R, class A>
 struct parameter_of<R (*)(A) noexcept> : parameter_of<R (*)(A)> {};
 
 template <class F>
-struct recovers_from {};  // no function of one exception
+struct recovers_from {};  // not a function of one exception
 template <class F>
   requires(!std::is_invocable_v<F&, std::exception_ptr> && !std::is_invocable_v<F&> &&
            requires { typename parameter_of<decltype(&F::operator())>::type; })
@@ -132,7 +132,7 @@ decltype(auto) call_with_error(F& f, const std::exception_ptr& error) {
   } else {
     try {
       std::rethrow_exception(error);
-    } catch (wanted& e) {  // any other flies on
+    } catch (wanted& e) {  // any other exception propagates
       return std::invoke(f, e);
     }
   }
@@ -140,7 +140,7 @@ decltype(auto) call_with_error(F& f, const std::exception_ptr& error) {
 template <class F>
 using error_call_t =
     decltype(call_with_error(std::declval<F&>(), std::declval<std::exception_ptr&>()));
-// True if such a result can take the place of the value.
+// True if a result of type Made can replace the value.
 template <class Made, class T>
 inline constexpr bool replaces_value = std::is_void_v<T> || std::is_constructible_v<T, Made>;
 template <class Made, class T>
@@ -148,7 +148,7 @@ inline constexpr bool replaces_value<future<Made>, T> = std::is_same_v<Made, T>;
 template <class F, class T>
 concept recovers = takes_error<F> && replaces_value<error_call_t<F>, T>;
 
-// A value goes past the function.
+// Calls the function for an error; passes a value on.
 template <class T, class F>
 struct on_error {
   F f;
@@ -166,7 +166,7 @@ struct on_error {
   static std::exception_ptr error_of(const settled<T>& in) noexcept { return in.error(); }
 };
 
-// The function runs in any case, and the result goes past it unless it throws.
+// Calls the function in any case, and passes the result on unless the function throws.
 template <class T, class F>
 struct in_any_case {
   F f;

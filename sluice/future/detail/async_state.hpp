@@ -1,6 +1,6 @@
 #pragma once
 
-// The state of an async function: the function waits in it until an executor runs it.
+// The state of an async function: holds the function until an executor runs it.
 
 #include <exception>
 #include <functional>
@@ -40,11 +40,11 @@ class async_state final : public forwarding_state<U> {
   state_base* arrived(state_base& from) noexcept override { return this->pass(from); }
   void run() noexcept override {}
 
-  // One of these two, once.
+  // Exactly one of `call` and `drop_unrun` is called, once.
   void call() noexcept {
     finish_with([this]() -> state_base* {
       cancel_node& node = *this;
-      if (watch::is_on()) [[unlikely]] this->made_by(watch::party::current());
+      if (wait_report::is_on()) [[unlikely]] this->made_by(wait_report::party::current());
       if constexpr (is_future_v<token_call_t<F>>) {
         future_parts<U> inner = call_(node, this->result);
         this->made();
@@ -62,14 +62,14 @@ class async_state final : public forwarding_state<U> {
     this->result.fail(std::make_exception_ptr(future_error(why_unrun_, detail_)));
     finish(*this);
   }
-  // By the one that has the function in hand.
-  void refused(status how) noexcept {
-    switch (how) {
-      case status::full: say_rejected("it is full"); break;
-      case status::closed: say_rejected("it is closed"); break;
-      case status::timed_out: say_rejected("no room in time"); break;
-      case status::stopped: say_rejected("stopped while waiting for room"); break;
-      default: say_rejected("for no known reason"); break;
+  // Called by the owner of the function, before `drop_unrun`.
+  void refused(status reason) noexcept {
+    switch (reason) {
+      case status::full: set_rejected("it is full"); break;
+      case status::closed: set_rejected("it is closed"); break;
+      case status::timed_out: set_rejected("no capacity in time"); break;
+      case status::stopped: set_rejected("stopped while waiting for capacity"); break;
+      default: set_rejected("for no known reason"); break;
     }
   }
 
@@ -87,18 +87,18 @@ class async_state final : public forwarding_state<U> {
       return produce(out, call);
     }
   };
-  void say_rejected(const char* why) noexcept {
+  void set_rejected(const char* reason) noexcept {
     why_unrun_ = future_error::rejected;
-    detail_ = why;
+    detail_ = reason;
   }
 
   once<action> call_;
-  // Written only by who has the function in hand.
+  // Written only by the owner of the function.
   future_error::reason why_unrun_ = future_error::broken_promise;
   const char* detail_ = "its executor dropped the function";
 };
 
-// What the executor is given: runs the function once; destroyed unrun, it says so to the future.
+// The submitted callable: runs the function once. If it is destroyed unrun, the future fails.
 template <class State>
 class async_job {
  public:
@@ -114,7 +114,7 @@ class async_job {
   State* state_;
 };
 
-// One async call: the future, and what is to be submitted.
+// One async call: the future and the submission.
 template <class F>
 class async_start {
  public:
@@ -126,14 +126,14 @@ class async_start {
         result(
             future_access::make(future_parts<value>(state_, cancel_ref::adopt(state_), &where.on))),
         function(where.priority, async_job<state>(state_)) {
-    if (watch::is_on()) [[unlikely]]
-      state_->made_by(watch::party::executor(&where.on));
+    if (wait_report::is_on()) [[unlikely]]
+      state_->made_by(wait_report::party::executor(&where.on));
   }
 
-  // After it was handed in, with this answer. What was refused is still in `function`.
-  void answered(status how) noexcept {
-    if (how || how == status::dropped) return;
-    state_->refused(how);
+  // Called with the result of the submit. A refused submission is still in `function`.
+  void answered(status submitted) noexcept {
+    if (submitted || submitted == status::dropped) return;
+    state_->refused(submitted);
     function = submission();
   }
 

@@ -5,8 +5,8 @@
 
 namespace sluice::detail {
 
-// Those that are to be cancelled, each with a reference. Only who has begun to cancel a node puts
-// it in, so no node is in two lists.
+// The nodes to cancel, each with a reference. A node is added only by the thread whose begin_cancel
+// returned true, so no node is in two lists.
 class cancel_node::cancel_list final : public visitor {
  public:
   void visit(cancel_node& node) noexcept override {
@@ -37,7 +37,7 @@ void cancel_node::cancel() noexcept {
     cancel_ref up;
     std::stop_source stop{std::nostopstate};
     {
-      // What came after the beginning has seen that it is cancelled: see token and wait_for.
+      // A later `token` or `wait_for` sees that the node is cancelled.
       const std::lock_guard hold(at->guard_);
       up = at->up_.copy();
       stop = at->stop_;
@@ -55,7 +55,7 @@ std::stop_token cancel_node::token() {
     std::stop_source made;  // allocates
     hold.lock();
     if (!stop_.stop_possible()) {
-      if (cancelled_.load(relaxed)) made.request_stop();  // nobody has its token yet
+      if (cancelled_.load(relaxed)) made.request_stop();  // no other thread has its token yet
       stop_.swap(made);
     }
   }
@@ -69,12 +69,12 @@ void cancel_node::wait_for(cancel_ref up) noexcept {
     std::swap(up_, up);
     if (cancelled_.load(relaxed)) cancel_too = up_.copy();
   }
-  // Here, not under the guard: what it waited for before is given back, and may be destroyed.
+  // Not under the guard: releasing the former upstream node may destroy it.
   up.reset();
   if (cancel_too) cancel_too->cancel();
 }
 
-// Those that are still to be looked at.
+// The nodes still to visit.
 class cancel_node::source_list final : public visitor {
  public:
   void visit(cancel_node& node) override {
@@ -89,12 +89,12 @@ class cancel_node::source_list final : public visitor {
   }
 
  private:
-  std::vector<cancel_ref> left_;  // stays empty, and allocates nothing, while there is no fan-in
+  std::vector<cancel_ref> left_;  // stays empty and allocates nothing without a fan-in
 };
 
 bool cancel_node::reaches(const cancel_node& sought) noexcept {
-  // A number for each walk: what several paths lead to is looked at once. It comes again after 2^32
-  // of them, when no node is left that was looked at then.
+  // The number of the walk marks visited nodes, so each is visited once even if several paths lead
+  // to it. Numbers repeat after 2^32 walks, when no node of the earlier walk exists.
   static constinit atomic<std::uint32_t> walks{0};
   const auto walk = walks.fetch_add(1, relaxed) + 1;
   source_list others;
@@ -114,22 +114,23 @@ bool cancel_node::reaches(const cancel_node& sought) noexcept {
   return false;
 }
 
-// Those who are to make a result. It goes upstream with the guards of all that it came by held, so
-// that nothing it looks at goes, and only so far.
+// Collects the parties that will set a result. It walks upstream, to a limited depth, and holds the
+// guards of all nodes on its path, so none of them can be destroyed.
 class cancel_node::maker_list final : public visitor {
  public:
-  maker_list(const watch::subject& of, watch::subject* out, std::size_t room) noexcept
-      : of_(of), out_(out), room_(room) {}
+  maker_list(const wait_report::subject& of, wait_report::subject* out,
+             std::size_t capacity) noexcept
+      : of_(of), out_(out), capacity_(capacity) {}
 
   void visit(cancel_node& node) noexcept override {
-    if (found_ > room_) return;  // one more than there is room for says enough
-    const auto maker = watch::party::from_word(node.maker_.load(relaxed));
+    if (found_ > capacity_) return;  // capacity_ + 1 is the largest number to report
+    const auto maker = wait_report::party::from_word(node.maker_.load(relaxed));
     if (maker || depth_ == depth_max) return add(maker);
-    // Somebody has it, or it is this look itself that comes round to it: then it is not known.
+    // The guard is taken by another thread, or by this walk if it is in a cycle: report unknown.
     const std::unique_lock hold(node.guard_, std::try_to_lock);
     if (!hold) return add({});
     const bool in_time_before = in_time_;
-    in_time_ = in_time_ || node.ends_in_time();
+    in_time_ = in_time_ || node.ends_by_itself();
     const auto before = found_;
     ++depth_;
     if (node.up_) visit(*node.up_.get());
@@ -143,60 +144,60 @@ class cancel_node::maker_list final : public visitor {
  private:
   static constexpr int depth_max = 16;
 
-  void add(watch::party maker) noexcept {
-    if (found_ < room_) {
+  void add(wait_report::party maker) noexcept {
+    if (found_ < capacity_) {
       auto& made = out_[found_] = of_;
-      made.ends_in_time = in_time_;
+      made.ends_by_itself = in_time_;
       if (maker) name(made, maker);
     }
     ++found_;
   }
-  static void name(watch::subject& made, watch::party maker) noexcept {
-    made.by = watch::served_by::one;
-    made.whom = maker;
-    made.how = "runs";
-    // What is still queued may be dropped by whoever ends the executor.
-    made.others_could = maker.what() == watch::party::kind::executor;
-    if (maker.what() != watch::party::kind::actor) return;
-    // Whom an actor has asked may leave the answer to somebody else.
+  static void name(wait_report::subject& made, wait_report::party maker) noexcept {
+    made.by = wait_report::served_by::one;
+    made.target = maker;
+    made.activity = "runs";
+    // A queued function may also be dropped by the party that ends the executor.
+    made.others_can_end = maker.type() == wait_report::party::kind::executor;
+    if (maker.type() != wait_report::party::kind::actor) return;
+    // An actor that was asked may delegate the reply to another party.
     made = {.type = "sluice::actor",
-            .wants = "hear from",
-            .by = watch::served_by::one,
-            .others_could = true,
-            .ends_in_time = made.ends_in_time,
-            .whom = maker,
-            .how = "is asked"};
+            .wants = "get a reply from",
+            .by = wait_report::served_by::one,
+            .others_can_end = true,
+            .ends_by_itself = made.ends_by_itself,
+            .target = maker,
+            .activity = "is asked"};
   }
 
-  const watch::subject& of_;
-  watch::subject* const out_;
-  const std::size_t room_;
+  const wait_report::subject& of_;
+  wait_report::subject* const out_;
+  const std::size_t capacity_;
   std::size_t found_ = 0;
   int depth_ = 0;
   bool in_time_ = false;
 };
 
-std::size_t cancel_node::makers(const watch::subject& of, watch::subject* out,
-                                std::size_t room) noexcept {
-  maker_list all(of, out, room);
+std::size_t cancel_node::makers(const wait_report::subject& of, wait_report::subject* out,
+                                std::size_t capacity) noexcept {
+  maker_list all(of, out, capacity);
   all.visit(*this);
   return all.found();
 }
 
 void cancel_node::end() noexcept {
-  // What ends because of this one is put behind it.
+  // Nodes that end because this one does are added to the list, so destruction needs no recursion.
   constinit static thread_local cancel_node* ending = nullptr;
-  constinit static thread_local bool at_work = false;
+  constinit static thread_local bool is_destroying = false;
   next_ = std::exchange(ending, this);
-  if (at_work) return;
-  at_work = true;
+  if (is_destroying) return;
+  is_destroying = true;
   while (ending != nullptr) {
     cancel_node& at = *std::exchange(ending, ending->next_);
     const cancel_ref up = std::move(at.up_);
-    std::stop_source(std::nostopstate).swap(at.stop_);  // nothing else destroys it
+    std::stop_source(std::nostopstate).swap(at.stop_);  // `destroy` does not destroy it
     at.destroy();
   }
-  at_work = false;
+  is_destroying = false;
 }
 
 }  // namespace sluice::detail

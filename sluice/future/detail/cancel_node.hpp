@@ -1,15 +1,15 @@
 #pragma once
 
-// The way back of a chain of futures: from the future at its end to whoever produces the value, so
-// that a cancel reaches the producer's stop_token, however long the chain is by then.
+// The upstream links of a chain of futures: from the future at its end to the producer of the
+// value, so that a cancel requests the producer's stop_token, however long the chain is.
 //
-// Only what has, or is, a producer has a node: a promise, an async function, an and_then (whose
-// source changes when its function has run), a fan-in. A plain `then` has none: it hands the node
-// of what it continues on to its own future. Nodes count their references; a node is part of its
-// future's state, and the state's memory goes with the last of them.
+// Only a state that has or is a producer has a node: a promise, an async function, an and_then
+// (whose source changes when its function has run), a fan-in. A plain `then` has none: its future
+// uses the node of the future before it. Nodes count their references; a node is part of the state
+// of its future, and the last reference frees the memory of the state.
 //
-// The nodes upstream of a node are what its future waits for. So they also tell whether an
-// and_then is about to wait for itself, and to whoever watches, who is to make its result.
+// A future waits for the nodes upstream of its node. So they also show whether an and_then would
+// wait for itself, and, for wait reports, which party will set the result.
 
 #include <cstddef>
 #include <cstdint>
@@ -17,8 +17,8 @@
 #include <utility>
 
 #include "sluice/base/atomic.hpp"
+#include "sluice/sync/detail/wait_report.hpp"
 #include "sluice/sync/spin_lock.hpp"
-#include "sluice/sync/watch.hpp"
 
 namespace sluice::detail {
 
@@ -28,7 +28,7 @@ class cancel_node;
 class cancel_ref {
  public:
   cancel_ref() noexcept = default;
-  // Takes over a reference that is counted already.
+  // Takes over a counted reference.
   static cancel_ref adopt(cancel_node* counted) noexcept { return cancel_ref(counted); }
   cancel_ref(cancel_ref&& other) noexcept : node_(std::exchange(other.node_, nullptr)) {}
   cancel_ref& operator=(cancel_ref&& other) noexcept {
@@ -58,42 +58,43 @@ class cancel_node {
   cancel_node(const cancel_node&) = delete;
   cancel_node& operator=(const cancel_node&) = delete;
 
-  // Asks everything upstream to stop. Again: nothing more happens.
+  // Requests the stop_tokens of everything upstream. A second call does nothing.
   void cancel() noexcept;
-  // acquire: pairs with the release in begin_cancel; what the canceller did before is seen.
+  // acquire: pairs with the release in begin_cancel: effects before the cancel are visible.
   bool is_cancelled() const noexcept { return cancelled_.load(acquire); }
-  // The producer's token. Made when it is first asked for.
+  // Returns the producer's token. The first call creates it.
   std::stop_token token();
 
-  // From now on it waits for `up` (null: for nothing). Cancels it if this is cancelled already.
+  // Sets the upstream node (null: none). Cancels it if this node is cancelled already.
   void wait_for(cancel_ref up) noexcept;
-  // Whether `sought` is this node or upstream of it.
+  // Returns whether `sought` is this node or upstream of it.
   bool reaches(const cancel_node& sought) noexcept;
 
-  // Who is to make the result, as far as it is known. Only while somebody watches.
-  void made_by(watch::party who) noexcept {
-    if (watch::is_on()) [[unlikely]]
-      maker_.store(who.word(), relaxed);  // a number, nothing hangs on it
+  // Sets the party that will set the result, if known. Only while wait reports are on.
+  void made_by(wait_report::party maker) noexcept {
+    if (wait_report::is_on()) [[unlikely]]
+      maker_.store(maker.word(), relaxed);  // only a number: orders nothing
   }
   // The same, if it was `before` until now.
-  void made_by_next(watch::party before, watch::party who) noexcept {
+  void made_by_next(wait_report::party before, wait_report::party maker) noexcept {
     auto expected = before.word();
-    (void)maker_.compare_exchange_strong(expected, who.word(), relaxed, relaxed);
+    (void)maker_.compare_exchange_strong(expected, maker.word(), relaxed, relaxed);
   }
-  // The producer has done its part: who is to make it is upstream from now on.
+  // Called when the producer has finished: the makers are upstream from now on.
   void made() noexcept {
     if (maker_.load(relaxed) != 0) [[unlikely]]
       maker_.store(0, relaxed);
   }
-  // For whoever watches a wait for the result, which is `of`: up to `room` of those that are to
-  // make it. One that is not known is among them, and so is one for each that ends in time. It
-  // takes the guards upstream that are free. Returns how many, up to one more than there is room.
-  std::size_t makers(const watch::subject& of, watch::subject* out, std::size_t room) noexcept;
+  // For the report of a wait for the result `of`: writes up to `capacity` parties that will set it,
+  // including unknown parties and sources that a timer or token can end. Takes only the upstream
+  // guards that are free. Returns the number found, at most capacity + 1.
+  std::size_t makers(const wait_report::subject& of, wait_report::subject* out,
+                     std::size_t capacity) noexcept;
 
   void add_reference() noexcept { references_.fetch_add(1, relaxed); }
-  // Gives back so many references.
+  // Releases `count` references.
   void unref(std::uint32_t count = 1) noexcept {
-    // acquire and acq_rel: the one who destroys it has seen what all others did to it.
+    // acquire and acq_rel: the destroying thread sees the effects of all others.
     if (references_.load(acquire) == count || references_.fetch_sub(count, acq_rel) == count) {
       end();
     }
@@ -102,10 +103,10 @@ class cancel_node {
  protected:
   ~cancel_node() = default;
 
-  // Frees the memory that this node is in.
+  // Frees the memory of this node.
   virtual void destroy() noexcept = 0;
 
-  // Of a fan-in, which has several upstream, always the same ones: visits each.
+  // Visits the upstream nodes of a fan-in, which has several; they never change.
   class visitor {
    public:
     virtual void visit(cancel_node& source) = 0;
@@ -114,18 +115,18 @@ class cancel_node {
     ~visitor() = default;
   };
   virtual void each_source(visitor&) {}
-  // Whether a timer or a stop_token may end it, if nobody else does.
-  virtual bool ends_in_time() const noexcept { return false; }
-  // Whether a cancel goes on to those sources.
+  // Returns whether a timer or a stop_token can end it without a maker.
+  virtual bool ends_by_itself() const noexcept { return false; }
+  // Returns whether a cancel also cancels the sources.
   virtual bool cancels_sources() const noexcept { return true; }
 
  private:
-  // Nodes upstream may be a million, in any shape: whoever walks them has a list, not a stack.
+  // A million nodes may be upstream, in any shape: walks use a list instead of recursion.
   class cancel_list;
   class source_list;
   class maker_list;
 
-  bool begin_cancel() noexcept;  // true: nobody has before
+  bool begin_cancel() noexcept;  // returns true on the first call
   void end() noexcept;
 
   atomic<std::uint32_t> references_;
@@ -134,8 +135,8 @@ class cancel_node {
   std::uint32_t seen_by_walk_ = 0;           // protected by guard_
   std::stop_source stop_{std::nostopstate};  // protected by guard_
   cancel_ref up_;                            // protected by guard_
-  atomic<std::uint64_t> maker_{0};           // a party's word; 0: it is not known
-  cancel_node* next_ = nullptr;  // in a list of those being cancelled, once; then of those that end
+  atomic<std::uint64_t> maker_{0};           // a party's word; 0: unknown
+  cancel_node* next_ = nullptr;  // in a cancel_list, once; then in the list of ending nodes
 };
 
 inline cancel_ref cancel_ref::copy() const noexcept {

@@ -12,7 +12,7 @@
 
 namespace sluice::detail {
 
-// The argument for an element: none for what was void.
+// Returns the argument for an element: none if the value type was void.
 template <class E>
 auto as_arguments(E& element) noexcept {
   return std::forward_as_tuple(std::move(element));

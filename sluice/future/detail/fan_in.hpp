@@ -1,16 +1,16 @@
 #pragma once
 
-// The state of a future that is made from several: when_all, when_any and their like. The inputs
-// are kept in it until it is freed; each arrives once, on any thread, and a rule says which arrival
-// decides and what the result is.
+// The state of a future that combines several: when_all, when_any and the like. It keeps the inputs
+// until it is freed. Each input arrives once, on any thread; a rule determines which arrival
+// decides and computes the result.
 //
 // A rule for `Inputs` has:
 //   result                            the type of the result
-//   static bool decides(in, i)        whether the arrival of input i decides at once
-//   static void decide(in, i, out)    leaves the result in `out`, because input i decided
-//   static void conclude(in, i, out)  the same when all have arrived, i last, and none has decided
+//   static bool decides(in, i)        returns true if the arrival of input i decides the result
+//   static void decide(in, i, out)    sets `out`, because input i decided
+//   static void conclude(in, i, out)  sets `out` when all have arrived, i last, and none decided
 //
-// References to the node: the state's, the consumer's, and one for all inputs that are to come.
+// References to the node: the state's, the consumer's, and one for all inputs that are pending.
 
 #include <cstddef>
 #include <cstdint>
@@ -23,7 +23,7 @@
 
 namespace sluice::detail {
 
-// One input: what is done with each is the same, whether they are of one type or of many.
+// Operations on one input, for inputs of one type and of several types.
 template <class T>
 settled<T>& result_of(future<T>& input) noexcept {
   return future_access::parts(input).state->result;
@@ -35,7 +35,7 @@ void leave_input(future<T>& input) noexcept {
   state.result.reset();
   state.leave(std::move(parts.way_back));
 }
-// A group is the addressee of all its inputs: an error that it leaves out is not reported.
+// Marks an error as read: an error of an input that the result leaves out is not reported.
 template <class T>
 void mark_read(future<T>& input) noexcept {
   if (result_of(input).is_error()) (void)result_of(input).error();
@@ -103,7 +103,7 @@ class fan_in_state final : public future_state<typename Rule::result>, public ca
         inputs_(std::move(inputs)),
         missing_(inputs_.size()) {}
 
-  // After the consumer's end is made: inputs that are complete already arrive here.
+  // Called after the consumer's future is made: inputs that are complete already arrive here.
   void start() noexcept {
     finish_with([this] {
       state_base* done = nullptr;
@@ -119,31 +119,31 @@ class fan_in_state final : public future_state<typename Rule::result>, public ca
 
   state_base* arrived(state_base& from) noexcept override {
     const auto i = from.place;
-    bool mine = false;
+    bool has_decided = false;
     if (Rule::decides(inputs_, i)) {
-      // relaxed: it only saves the exchange. acq_rel: one decides.
-      mine = !decided_.load(relaxed) && !decided_.exchange(true, acq_rel);
-      if (mine) {
+      // relaxed: only saves the exchange. acq_rel: exactly one decides.
+      has_decided = !decided_.load(relaxed) && !decided_.exchange(true, acq_rel);
+      if (has_decided) {
         Rule::decide(inputs_, i, this->result);
         inputs_.each([&](auto& input, std::uint32_t other) {
           if (other != i) cancel_input(input);
         });
       } else {
-        inputs_.at(i, [](auto& input) {  // too late to matter
+        inputs_.at(i, [](auto& input) {  // another input has decided already
           mark_read(input);
           result_of(input).reset();
         });
       }
     }
-    // acq_rel: the last one sees the results of all.
+    // acq_rel: the last arrival sees the results of all.
     if (missing_.fetch_sub(1, acq_rel) == 1) {
-      if (!mine && !decided_.load(relaxed)) {
-        mine = true;
+      if (!has_decided && !decided_.load(relaxed)) {
+        has_decided = true;
         Rule::conclude(inputs_, i, this->result);
       }
-      this->unref();  // the last use of this, unless the result is ours to publish
+      this->unref();  // the last use of this state, unless this arrival publishes the result
     }
-    return mine ? this : nullptr;
+    return has_decided ? this : nullptr;
   }
   void run() noexcept override {}
 
@@ -181,7 +181,7 @@ future<typename Rule::result> fan_in(Inputs inputs, executor* on = nullptr) {
   return result;
 }
 
-// What an input's value becomes among the others.
+// The type of an input's value in the combined result.
 template <class T>
 using element_t = std::conditional_t<
     std::is_void_v<T>, std::monostate,
@@ -197,7 +197,7 @@ element_t<T> take_element(future<T>& input) {
   }
 }
 
-// Every value, or the first failure.
+// The rule of when_all: all values, or the first failure.
 struct fails_at_once {
   template <class Inputs>
   static bool decides(Inputs& in, std::uint32_t i) noexcept {
@@ -210,7 +210,7 @@ struct fails_at_once {
 };
 
 template <class Out, class Make>
-void settle(settled<Out>& out, Make&& make) noexcept {
+void set_result_of(settled<Out>& out, Make&& make) noexcept {
   try {
     out.construct(std::forward<Make>(make));
   } catch (...) {
@@ -223,7 +223,7 @@ struct all_of_vector : fails_at_once {
   using result =
       std::conditional_t<std::is_void_v<T>, void, std::vector<element_t<T>>>;
   static void conclude(vector_inputs<T>& in, std::uint32_t, settled<result>& out) noexcept {
-    settle(out, [&]() -> result {
+    set_result_of(out, [&]() -> result {
       if constexpr (!std::is_void_v<T>) {
         result values;
         values.reserve(in.size());
@@ -238,7 +238,7 @@ template <class... Ts>
 struct all_of_tuple : fails_at_once {
   using result = std::tuple<element_t<Ts>...>;
   static void conclude(tuple_inputs<Ts...>& in, std::uint32_t, settled<result>& out) noexcept {
-    settle(out, [&] {
+    set_result_of(out, [&] {
       return std::apply([](auto&... each) { return result(take_element(each)...); }, in.all());
     });
   }

@@ -1,7 +1,7 @@
 #pragma once
 
-// What a future consists of, for the code that builds on it: the state, the way back to the
-// producer, and the executor for what is attached next.
+// The parts of a future, for code that builds on it: the state, the link to the producer for
+// cancelling, and the executor for functions attached next.
 
 #include <concepts>
 #include <functional>
@@ -21,7 +21,7 @@ namespace detail {
 
 template <class T>
 struct future_parts {
-  future_state<T>* state = nullptr;  // owned: exactly one of these leaves it
+  future_state<T>* state = nullptr;  // owned: exactly one future_parts leaves it
   cancel_ref way_back{};
   executor* on = nullptr;
 
@@ -49,13 +49,13 @@ struct future_parts {
   future_state<T>& take_state() noexcept { return *std::exchange(state, nullptr); }
 };
 
-// The result of a ready future, which is used up by this, also when T's move throws.
+// Takes the result of a ready future and consumes it, also if T's move throws.
 template <class T>
 T take_result(future_parts<T>& from) {
-  struct used_up {
+  struct consumed_parts {
     future_state<T>& state;
     cancel_ref way_back;
-    ~used_up() {
+    ~consumed_parts() {
       state.result.reset();
       state.leave(std::move(way_back));
     }
@@ -63,21 +63,21 @@ T take_result(future_parts<T>& from) {
   return std::move(taken.state.result).value();
 }
 
-// Moves the result of one state to another. What T's move throws becomes the result.
+// Moves the result of one state to another. An exception of T's move becomes the result.
 template <class T>
-void move_result(settled<T>& from, settled<T>& to) noexcept {
+void move_result(settled<T>& from, settled<T>& target) noexcept {
   if (from.is_error()) {
-    from.pass_error(to);
+    from.pass_error(target);
     return;
   }
   try {
-    to.construct([&]() -> decltype(auto) { return std::move(from).value(); });
+    target.construct([&]() -> decltype(auto) { return std::move(from).value(); });
   } catch (...) {
-    to.fail(std::current_exception());
+    target.fail(std::current_exception());
   }
 }
 
-// What a limited wait returns.
+// The result of a wait with limits.
 template <class T>
 struct limited_result {
   using type = outcome<T>;
@@ -93,11 +93,10 @@ struct limited_result<T&> {
 template <class T>
 using limited_result_t = typename limited_result<T>::type;
 
-// Whether spinning before parking in `get` was worth it lately, on this thread: a state lives too
-// short to learn.
+// The spin budget of `get`, per thread: a state is too short-lived to learn one.
 SLUICE_PER_THREAD inline spin_budget& get_spin() noexcept {
-  constinit static thread_local spin_budget mine;
-  return mine;
+  constinit static thread_local spin_budget budget;
+  return budget;
 }
 
 // A wait for a future, for block_on and awaitable.
@@ -107,14 +106,14 @@ class get_op {
   explicit get_op(future_parts<T>& of) noexcept : of_(of) {}
   bool ready() const noexcept { return of_.state->is_ready(); }
   bool attempt() const noexcept { return ready(); }
-  enlisted enlist(waiter& who) noexcept { return of_.state->link(node_, who); }
+  enlisted enlist(waiter& waiting) noexcept { return of_.state->link(node_, waiting); }
   bool woken() const noexcept { return true; }
   void retract() noexcept { of_.state->unlink(node_); }
-  // Any one of those ends the wait, if it is the right one.
-  std::size_t about(watch::subject* out, std::size_t room) const noexcept {
-    const watch::subject made{of_.state->identity(), "sluice::future", "get"};
-    if (of_.way_back) return of_.way_back->makers(made, out, room);
-    if (room > 0) *out = made;
+  // For wait reports: the parties that may set the result.
+  std::size_t wait_subject(wait_report::subject* out, std::size_t capacity) const noexcept {
+    const wait_report::subject made{of_.state->identity(), "sluice::future", "get"};
+    if (of_.way_back) return of_.way_back->makers(made, out, capacity);
+    if (capacity > 0) *out = made;
     return 1;
   }
   spin_budget& spin() noexcept { return get_spin(); }
@@ -160,7 +159,7 @@ template <class T>
 struct is_future<future<T>> : std::true_type {};
 template <class T>
 inline constexpr bool is_future_v = is_future<std::remove_cvref_t<T>>::value;
-// What a function's future is of: T for one that returns T, and for one that returns future<T>.
+// The value type of a function's future: T if the function returns T or future<T>.
 template <class T>
 struct future_value : std::type_identity<T> {};
 template <class T>
@@ -169,7 +168,7 @@ struct future_value<T> : std::type_identity<typename std::remove_cvref_t<T>::val
 template <class T>
 using future_value_t = typename future_value<T>::type;
 
-// The one door to the inside of a future.
+// Gives the library access to the parts of a future.
 struct future_access {
   template <class T>
   static future_parts<T>& parts(future<T>& f) noexcept {

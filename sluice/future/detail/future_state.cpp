@@ -16,7 +16,8 @@ std::uintptr_t state_base::when_unlocked() const noexcept {
 state_base* state_base::publish_slowly(std::uintptr_t seen) noexcept {
   for (;;) {
     if (seen == empty) {
-      // release: the consumer sees the result; acquire: we see a continuation that came first.
+      // release: the consumer sees the result. acquire: this thread sees a continuation attached
+      // first.
       if (word_.compare_exchange_strong(seen, ready, acq_rel, acquire)) return nullptr;
     } else if (seen == dropped) {
       discard();
@@ -29,12 +30,12 @@ state_base* state_base::publish_slowly(std::uintptr_t seen) noexcept {
       check((seen & awaited) != 0 && seen > locked, "sluice::future", "to be completed once");
       if (!word_.compare_exchange_strong(seen, locked, acq_rel, acquire)) continue;
       auto& node = *reinterpret_cast<wait_node*>(seen & ~awaited);
-      waiter& who = *node.who;
-      const bool claimed = who.try_claim(node);
-      // release: pairs with every acquire of the consumer. From here on the state may be gone;
-      // the waiter stays, if it was claimed, until it is woken.
+      waiter& waiting = *node.waiting;
+      const bool claimed = waiting.try_claim(node);
+      // release: pairs with every acquire of the consumer. After this the state may be destroyed;
+      // a claimed waiter exists until it is woken.
       word_.store(ready, release);
-      if (claimed) who.wake();
+      if (claimed) waiting.wake();
       return nullptr;
     }
   }
@@ -43,21 +44,21 @@ state_base* state_base::publish_slowly(std::uintptr_t seen) noexcept {
 void state_base::drop() noexcept {
   auto expected = empty;
   if (word_.compare_exchange_strong(expected, dropped, acq_rel, acquire)) return;
-  check(expected == ready, "sluice::future", "no wait to be under way when it is destroyed");
+  check(expected == ready, "sluice::future", "no wait to be in progress when it is destroyed");
   discard();
 }
 
-enlisted state_base::link(wait_node& node, waiter& who) noexcept {
+enlisted state_base::link(wait_node& node, waiter& waiting) noexcept {
   auto expected = empty;
   if (!word_.compare_exchange_strong(expected, locked, acq_rel, acquire)) {
     check(expected == ready, "sluice::future", "one consumer at a time");
     return enlisted::finished;
   }
-  node.who = &who;
+  node.waiting = &waiting;
   const auto linked = reinterpret_cast<std::uintptr_t>(&node) | awaited;
-  const bool committed = who.commit();
-  // release: pairs with the acquire of who looks at the node. Once it is stored, a coroutine may
-  // be resumed by another thread and be gone; before, its retract waits for the lock to pass.
+  const bool committed = waiting.commit();
+  // release: pairs with the acquire of the producer, which reads the node. After the store, another
+  // thread may resume and destroy the coroutine; before it, `unlink` waits for the lock.
   word_.store(committed ? linked : empty, release);
   return committed ? enlisted::waiting : enlisted::ended;
 }
@@ -66,7 +67,7 @@ void state_base::unlink(wait_node& node) noexcept {
   auto expected = reinterpret_cast<std::uintptr_t>(&node) | awaited;
   for (;;) {
     const auto seen = when_unlocked();
-    if (seen != expected) return;  // the producer was about to serve it, and found it had gone
+    if (seen != expected) return;  // the producer has unlinked the node
     if (word_.compare_exchange_strong(expected, empty, acq_rel, acquire)) return;
     expected = reinterpret_cast<std::uintptr_t>(&node) | awaited;
   }

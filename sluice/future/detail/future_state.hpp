@@ -1,25 +1,25 @@
 #pragma once
 
-// What a promise and its future share until the value has gone from one to the other: one atomic
-// word, the result, and, in most states, the function that makes the result from that of the state
-// before. So a stage of a chain is one allocation.
+// The state shared by a promise and its future until the value is transferred: one atomic word, the
+// result, and, in most states, the function that makes the result from that of the preceding state.
+// So a stage of a chain is one allocation.
 //
-// The two sides never count references. Each side leaves once, through the word, and whoever
-// leaves last owns the state and frees it. The values of the word, and who moves it on:
+// The two sides do not count references. Each side leaves once, through the word; the side that
+// leaves last owns the state and frees it. The values of the word and their transitions:
 //
-//   empty     0        no result, nobody asks yet. The producer moves it to ready; the consumer to
-//                      dropped, locked or a continuation.
-//   ready     2        the result is there. The producer has left; the consumer owns the state.
+//   empty     0        no result and no consumer action yet. The producer moves it to ready; the
+//                      consumer to dropped, locked or a continuation.
+//   ready     2        the result is set. The producer has left; the consumer owns the state.
 //   dropped   4        the future was destroyed. The consumer has left; the producer owns it.
-//   locked    6        for a few instructions: somebody links or claims a waiter. Whoever sees it
-//                      waits for it to pass, as for a spin_lock.
-//   c         pointer  a continuation is attached: the consumer has left and wants c->arrived().
-//                      Never changes again: the producer needs one load to see it, no exchange.
+//   locked    6        for a few instructions, while a thread links or claims a waiter. Other
+//                      threads wait for it to change, as for a spin_lock.
+//   c         pointer  a continuation is attached: the consumer has left, and c->arrived() must be
+//                      called. Final: the producer needs one load to see it, no exchange.
 //   n | 2     pointer  a thread or coroutine waits in `get`, through the wait_node n. The consumer
 //                      moves it back to empty when a limit ends the wait; the producer, through
 //                      locked, to ready.
 //
-// A completed state does not call its continuation, it returns it to a loop (`finish`), so a chain
+// A completed state does not call its continuation but returns it to a loop (`finish`), so a chain
 // of any length needs no stack.
 
 #include <cstddef>
@@ -27,27 +27,27 @@
 #include <utility>
 
 #include "sluice/base/atomic.hpp"
-#include "sluice/base/block_memory.hpp"
-#include "sluice/base/per_thread.hpp"
+#include "sluice/base/detail/block_memory.hpp"
+#include "sluice/base/detail/per_thread.hpp"
 #include "sluice/base/work.hpp"
 #include "sluice/executor/executor.hpp"
 #include "sluice/future/detail/cancel_node.hpp"
 #include "sluice/future/settled.hpp"
+#include "sluice/sync/detail/wait_report.hpp"
 #include "sluice/sync/waiter.hpp"
-#include "sluice/sync/watch.hpp"
 
 namespace sluice::detail {
 
 class state_base;
 
-// What is to happen with the result of a state.
+// The consumer of a state's result.
 class continuation : public work {
  public:
-  // The producer's thread: `from` has its result and belongs to the continuation now. Returns the
-  // state that has got its own result by this, to be published by the caller, or null.
+  // Called on the producer's thread: `from` has its result and is now owned by the continuation.
+  // Returns the state whose own result this has set, to be published by the caller, or null.
   virtual state_base* arrived(state_base& from) noexcept = 0;
-  // For a continuation that only passes the result on, unchanged: the state that it passes it to,
-  // as a forwarding_state of the same type. It may then be bypassed.
+  // If the continuation passes the result on unchanged: returns the receiving state, as a
+  // forwarding_state of the same type. The continuation may then be bypassed.
   virtual void* passes_on_to() noexcept { return nullptr; }
 
  protected:
@@ -56,24 +56,24 @@ class continuation : public work {
 
 class state_base : public continuation {
  public:
-  // Consumer. False: the result is there already, and the continuation was not attached.
+  // Consumer. Returns false if the result is set already; the continuation is then not attached.
   bool attach(continuation& next) noexcept {
     auto expected = empty;
-    // release: the producer sees the continuation whole; acquire: we see the result.
+    // release: publishes the continuation to the producer. acquire: this thread sees the result.
     return word_.compare_exchange_strong(expected, reinterpret_cast<std::uintptr_t>(&next), acq_rel,
                                          acquire);
   }
-  // acquire: pairs with the release of the producer, whose result is then seen.
+  // acquire: pairs with the release of the producer, so its result is visible.
   bool is_ready() const noexcept { return word_.load(acquire) == ready; }
-  // Consumer: no longer wants the result.
+  // Consumer: gives up the result.
   void drop() noexcept;
-  // Consumer: joins as the one that waits; takes it back. The node is the caller's.
-  enlisted link(wait_node& node, waiter& who) noexcept;
+  // Consumer: links and unlinks its wait_node, which it owns.
+  enlisted link(wait_node& node, waiter& waiting) noexcept;
   void unlink(wait_node& node) noexcept;
-  // Whether somebody waits. The state must not have ended.
+  // Returns whether a consumer waits. The state must not have ended.
   bool is_awaited() const noexcept;
 
-  // Producer, when the result is in place. Returns the next state to publish, or null.
+  // Producer, after it has set the result. Returns the next state to publish, or null.
   state_base* publish() noexcept {
     // acquire: pairs with the release in attach.
     const auto seen = word_.load(acquire);
@@ -81,17 +81,17 @@ class state_base : public continuation {
       return to_continuation(seen)->arrived(*this);
     return publish_slowly(seen);
   }
-  // What whoever watches knows it by.
+  // Its address in wait reports.
   const void* identity() const noexcept { return this; }
 
-  // Producer, before the result: the continuation, if it is attached already.
+  // Producer, before the result: returns the attached continuation, or null.
   continuation* attached() const noexcept {
     const auto seen = word_.load(acquire);
     return is_continuation(seen) ? to_continuation(seen) : nullptr;
   }
 
-  // Owner, when the result has been taken out and destroyed: frees the memory, or gives back the
-  // state's reference if the memory is shared with a node.
+  // Owner, after the result was taken out and destroyed: frees the memory, or releases the state's
+  // reference if the memory contains a node.
   void leave() noexcept {
     if (node_ != nullptr) {
       node_->unref();
@@ -99,7 +99,7 @@ class state_base : public continuation {
       free();
     }
   }
-  // The same, together with the consumer's reference to the node at the end of its way back.
+  // The same, and releases the consumer's reference to a node.
   void leave(cancel_ref consumer) noexcept {
     if (node_ != nullptr && node_ == consumer.get()) {
       consumer.release()->unref(2);
@@ -109,15 +109,15 @@ class state_base : public continuation {
   }
   void free() noexcept { give_block(this, bytes_); }
 
-  std::uint32_t place = 0;  // of a fan-in's input among the others: the consumer's to write
+  std::uint32_t place = 0;  // the index of a fan-in's input; written by the consumer
 
  protected:
-  // `bytes` is what take_block was asked for. `node`: the one that is part of this state, if any.
+  // `bytes` is the size passed to take_block; `node` the node inside this state, or null.
   state_base(std::size_t bytes, cancel_node* node) noexcept
       : node_(node), bytes_(static_cast<std::uint32_t>(bytes)) {}
   ~state_base() = default;
 
-  // Destroys the result and frees the state: nobody wants it.
+  // Destroys the unused result and frees the state.
   virtual void discard() noexcept = 0;
 
  private:
@@ -141,7 +141,7 @@ class state_base : public continuation {
   const std::uint32_t bytes_;
 };
 
-// How many calls of `finish` are under way on this thread, one inside the other.
+// The number of nested calls of `finish` on this thread.
 extern constinit thread_local std::uint32_t finish_depth;
 inline constexpr std::uint32_t finish_depth_max = 64;
 
@@ -162,13 +162,13 @@ inline void attach_or_run(state_base& from, continuation& next) noexcept {
   if (!from.attach(next)) finish_with([&] { return next.arrived(from); });
 }
 
-// Where a user's function may run right now: on its executor, else anywhere; but not when user
-// functions that complete futures are nested so deep already that the stack is in danger.
+// Returns whether a user's function may run on this thread now: it is the function's executor or
+// the function has none, and functions that complete futures are not nested too deep.
 SLUICE_PER_THREAD inline bool may_run_here(const executor* on) noexcept {
   if (on != nullptr) return executor::current() == on && finish_depth <= finish_depth_max;
   return finish_depth <= finish_depth_max;
 }
-inline void run_elsewhere(work& item, executor* on) noexcept {
+inline void post_or_run_here(work& item, executor* on) noexcept {
   if (on != nullptr) {
     on->post(item);
   } else {
@@ -181,7 +181,7 @@ class future_state : public state_base {
  public:
   settled<T> result{typename settled<T>::unset_t{}};
 
-  // Takes the result out for good, and frees the state.
+  // Destroys the result and frees the state.
   void consumed() noexcept {
     result.reset();
     leave();
@@ -193,8 +193,8 @@ class future_state : public state_base {
   void discard() noexcept override { consumed(); }
 };
 
-// Makes a state. It is never destroyed as a whole: each part ends when it is done with, and the
-// rest is memory.
+// Creates a state. It has no destructor call: each part is destroyed when it is no longer needed,
+// and then the memory is freed.
 template <class State, class... Args>
 State* make_state(Args&&... args) {
   static_assert(alignof(State) <= block_unit, "no over-aligned values in futures");
@@ -207,8 +207,8 @@ State* make_state(Args&&... args) {
   }
 }
 
-// The state of a promise, of an async function: it has a producer that can be told to stop. Made
-// with two references to its node: the state's own, and that of the consumer's way back.
+// The state of a promise or an async function: it has a producer with a stop_token. Created with
+// two references to its node: the state's and the consumer's.
 template <class T>
 class source_state : public future_state<T>, public cancel_node {
  public:

@@ -1,7 +1,6 @@
 #pragma once
 
-// The way of a task to its executor: it is submitted, and either begins there or is dropped. Then
-// it is gone.
+// Submits a task to its executor. The task either begins there or is dropped, then deletes itself.
 
 #include <cstdint>
 #include <exception>
@@ -18,10 +17,10 @@ class launched {
 
  protected:
   ~launched() = default;
-  // For `drop`: future_error::rejected when the executor refused it, broken_promise when it took it
-  // and then dropped it.
+  // For `drop`: future_error::rejected if the executor refused the task, broken_promise if it
+  // accepted and then dropped it.
   std::exception_ptr why_dropped() const;
-  // Refused because of the stop_token that was given to `launch`.
+  // Returns true if it was refused because of the stop_token passed to `launch`.
   bool was_stopped() const noexcept { return refused_ == status::stopped; }
 
  private:
@@ -34,7 +33,7 @@ class launched {
   status refused_ = status::dropped;
 };
 
-// Waits for room as the executor's policy says.
+// Waits for capacity if the executor's policy is `block`.
 status launch(start_on where, launched& item, const wait_limits& limits);
 status try_launch(start_on where, launched& item);
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// A stop_source that is also asked when one of several tokens asks, or at a deadline: what a group
-// of tasks listens to.
+// A stop_source that is also requested when one of several tokens is, or at a deadline: the source
+// of the token of a group of tasks.
 
 #include <optional>
 #include <stop_token>
@@ -15,7 +15,7 @@ namespace sluice::detail {
 
 class linked_stop {
  public:
-  // Tokens that can never ask cost nothing.
+  // Tokens without a source cost nothing.
   explicit linked_stop(const std::stop_token& first = {}, const std::stop_token& second = {})
       : token_(source_.get_token()) {
     if (first.stop_possible()) first_.emplace(first, pass_on{source_});
@@ -31,8 +31,8 @@ class linked_stop {
 
  private:
   struct pass_on {
-    std::stop_source to;  // a share of its own: asking may end whoever owns the link
-    void operator()() const noexcept { std::stop_source(to).request_stop(); }
+    std::stop_source target;  // its own share: the request may destroy the owner of the link
+    void operator()() const noexcept { std::stop_source(target).request_stop(); }
   };
 
   std::stop_source source_;
@@ -41,7 +41,7 @@ class linked_stop {
   std::optional<std::stop_callback<pass_on>> second_;
 };
 
-// The same with limits, for one task that is given them. It lives with whoever waits for the task.
+// The same for one task with limits. Owned by the side that waits for the task.
 class limited_stop : public linked_stop {
  public:
   limited_stop(const wait_limits& limits, const std::stop_token& inherited)
@@ -49,14 +49,14 @@ class limited_stop : public linked_stop {
         alarm_(source()),
         in_time_(alarm_.arm(limits.deadline)) {}
 
-  // To be called when the task has got as far as it gets without waiting: a deadline that had
-  // passed before it began asks only now.
+  // Called when the task has reached its first wait: a deadline that had passed before it began
+  // requests the stop only now.
   void waits_now() noexcept {
     if (in_time_) return;
     late_ = true;
     request_stop();
   }
-  // How the limits let the task end.
+  // Returns the limit that stopped the task, or ok.
   status ended() noexcept {
     if (alarm_.disarm() || late_) return status::timed_out;
     return stop_requested() ? status::stopped : status::ok;

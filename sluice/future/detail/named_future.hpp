@@ -1,14 +1,14 @@
 #pragma once
 
-// Rejects `f.then(...)` of a future that has a name: the call would leave `f` invalid without a
-// sign of it in the source. `std::move(f).then(...)` shows it.
+// Rejects `f.then(...)` on an lvalue at compile time: the call would leave `f` invalid, which the
+// source would not show. `std::move(f).then(...)` shows it.
 
 namespace sluice::detail {
 
 template <class...>
 inline constexpr bool is_moved = false;
 
-// A future takes these overloads for lvalues beside its own for rvalues.
+// The overloads for lvalues; a future adds its own for rvalues.
 class named_future {
  public:
   template <class... Args>
@@ -52,8 +52,8 @@ class named_future {
   template <class... Args>
   static void must_be_moved() {
     static_assert(is_moved<Args...>,
-                  "this call uses the future up: write std::move(f).then(...), and likewise for "
-                  "the other calls that attach something");
+                  "this call consumes the future: write std::move(f).then(...), and likewise for "
+                  "the other calls that attach a function");
   }
 };
 

@@ -14,7 +14,7 @@ class submitted_function final : public work {
       : f_(std::move(f)), name_(executor_name), count_(count) {}
   void run() noexcept override {
     const std::unique_ptr<submitted_function> self(this);
-    count_.fetch_sub(1, relaxed);  // a count, and nothing hangs on it
+    count_.fetch_sub(1, relaxed);  // only a count: orders nothing
     try {
       f_();
     } catch (...) {
@@ -31,12 +31,12 @@ class submitted_function final : public work {
 }  // namespace
 
 run_loop::~run_loop() {
-  // What was brought while the last step ran still has to run: somebody may wait for it.
+  // Work posted during the last step must still run: another party may wait for it.
   while (try_run_next()) {
   }
-  const std::lock_guard hold(guard_);  // a post may still be about to let go of it
+  const std::lock_guard hold(guard_);  // a post may still have to release it
   end("sluice::sync_wait");
-  watch::gone(this);
+  wait_report::destroyed(this);
 }
 
 void run_loop::post(work& item) noexcept {
@@ -44,7 +44,7 @@ void run_loop::post(work& item) noexcept {
   const std::lock_guard hold(guard_);
   ready_.push_back(item);
   count_.store(count_.load(relaxed) + 1, relaxed);
-  if (auto* const owner = claim_front(owner_)) wakes.add(*owner->who);
+  if (auto* const owner = claim_front(owner_)) wakes.add(*owner->waiting);
 }
 
 status run_loop::accept(submission& f, const wait_limits* limits) {
@@ -90,11 +90,11 @@ status run_loop::run_next(const wait_limits& limits) {
   return ended;
 }
 
-enlisted run_loop::op::enlist(waiter& who) noexcept {
+enlisted run_loop::op::enlist(waiter& waiting) noexcept {
   const std::lock_guard hold(loop_.guard_);
   taken_ = loop_.take_locked();
   if (taken_ != nullptr) return enlisted::finished;
-  return join(loop_.owner_, node_, who);
+  return link_waiter(loop_.owner_, node_, waiting);
 }
 
 void run_loop::op::retract() noexcept {

@@ -1,11 +1,11 @@
 #pragma once
 
-// The executor of a thread that waits for a task: runs what is posted, on that thread, and sleeps
-// while there is nothing.
+// The executor of sync_wait: runs posts and submissions on the waiting thread, which sleeps while
+// there are none.
 //
-// Any thread posts and submits; the owner alone runs. Submissions are bounded: when so many have
-// not begun, the next is refused (`full`), because the thread that submits may well be the only
-// one that could make room.
+// Any thread may post and submit; only the owner runs. Submissions are bounded: with
+// `submissions_max` pending, `submit` returns full instead of waiting, because only the owner frees
+// capacity, and the owner may be the submitter.
 
 #include <cstddef>
 #include <mutex>
@@ -26,28 +26,28 @@ class run_loop final : public executor {
   void post(work& item) noexcept override;
   std::string_view name() const noexcept override { return "sync_wait"; }
 
-  // Runs one thing, waiting for it within the limits. Not ok: there was nothing to run.
+  // Waits for work within the limits and runs one piece. If it is not ok, nothing ran.
   status run_next(const wait_limits& limits);
-  // Runs one thing if there is any.
+  // Runs one piece of work without waiting. Returns false if no work is queued.
   bool try_run_next() { return run_taken(take()); }
 
  private:
   status accept(submission& f, const wait_limits* limits) override;
 
-  // One wait of the owner for something to run.
+  // One wait of the owner for work.
   class op {
    public:
     explicit op(run_loop& loop) noexcept : loop_(loop) {}
     bool ready() const noexcept { return loop_.count_.load(relaxed) != 0; }
     bool attempt() noexcept { return (taken_ = loop_.take()) != nullptr; }
-    enlisted enlist(waiter& who) noexcept;
+    enlisted enlist(waiter& waiting) noexcept;
     bool woken() noexcept { return attempt(); }
     void retract() noexcept;
     spin_budget& spin() noexcept { return loop_.spin_; }
     status result(status ended) noexcept { return ended; }
     work* taken() noexcept { return taken_; }
-    watch::subject about() const noexcept {
-      return {&loop_, "sluice::sync_wait", "run", watch::served_by::holders};
+    wait_report::subject wait_subject() const noexcept {
+      return {&loop_, "sluice::sync_wait", "run", wait_report::served_by::holders};
     }
 
    private:
@@ -57,14 +57,14 @@ class run_loop final : public executor {
   };
 
   work* take() noexcept;
-  work* take_locked() noexcept;  // guard_ held
+  work* take_locked() noexcept;  // must hold guard_
   bool run_taken(work* item) noexcept;
 
   spin_lock guard_;
   spin_budget spin_;
   atomic<std::size_t> count_{0};      // of ready_; changed under guard_, read without it as a guess
   intrusive_list<work> ready_;        // protected by guard_
-  wait_list owner_;                   // protected by guard_: the owner, asleep
+  wait_list owner_;                   // protected by guard_: the sleeping owner
   atomic<std::size_t> submitted_{0};  // submissions that have not begun
 };
 

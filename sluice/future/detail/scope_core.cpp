@@ -5,61 +5,62 @@
 #include <string>
 
 #include "sluice/future/this_task.hpp"
-#include "sluice/sync/task_step.hpp"
+#include "sluice/sync/detail/task_step.hpp"
 
 namespace sluice::detail {
 
-scope_core::scope_core(start_on where, std::size_t max_children, const std::stop_token& asked,
+scope_core::scope_core(start_on where, std::size_t max_children, const std::stop_token& stop,
                        named as)
-    : where_(where), stop_(asked), room_(static_cast<semaphore::count_type>(max_children), as) {
+    : where_(where), stop_(stop), places_(static_cast<semaphore::count_type>(max_children), as) {
   check_named(max_children > 0, "sluice::scope", std::string(as.name()).c_str(),
-              "room for at least one child");
-  if (!as.name().empty()) watch::set_name(&children_, as.name());
+              "max_children > 0");
+  if (!as.name().empty()) wait_report::set_name(&children_, as.name());
 }
 
-// Without a join its failure would be lost. It must be joined also when an exception destroys it:
-// sync_scope and with_scope do that.
+// Without a join the failure would be lost. The scope must also be joined when an exception
+// destroys it: sync_scope and with_scope do that.
 scope_core::~scope_core() {
   if (!started_.load(relaxed) || joined_.load(relaxed)) [[likely]] return;
-  check_named(false, "sluice::scope", watch::name_of(&children_).c_str(),
+  check_named(false, "sluice::scope", wait_report::name_of(&children_).c_str(),
               children() > 0 ? "no children inside at its destruction: join it first"
                              : "to be joined before its destruction, since it has started children "
                                "(sync_scope and with_scope join, also after an exception)");
 }
 
-status scope_core::placed(status got) noexcept {
-  if (got && stop_.stop_requested()) {
-    room_.release();
-    got = status::stopped;
+// Called with the result of acquiring a place.
+status scope_core::placed(status acquired) noexcept {
+  if (acquired && stop_.stop_requested()) {
+    places_.release();
+    acquired = status::stopped;
   }
-  if (got) {
+  if (acquired) {
     check(!joined_.load(relaxed), "sluice::scope", "no child to be started after join has ended");
-    watch::gave(&room_);  // it is the child's now, wherever that ends
+    wait_report::gave(&places_);  // the child holds the place now; any thread may release it
     children_.add();
     runs_on().begin_use(executor_user::scope_child);
-    if (!started_.load(relaxed)) started_.store(true, relaxed);  // it is destroyed after this
+    if (!started_.load(relaxed)) started_.store(true, relaxed);  // the destructor runs after this
   }
-  return got;
+  return acquired;
 }
 
 status scope_core::try_take_place() {
   if (stop_.stop_requested()) return status::stopped;
-  return placed(room_.try_acquire() ? status::ok : status::full);
+  return placed(places_.try_acquire() ? status::ok : status::full);
 }
 
 status scope_core::take_place(const wait_limits& limits) {
   if (!limits.stop.stop_possible()) {
-    return placed(room_.acquire_within(1, {limits.deadline, token()}));
+    return placed(places_.acquire(1, {limits.deadline, token()}));
   }
   const linked_stop either(limits.stop, token());
-  return placed(room_.acquire_within(1, {limits.deadline, either.token()}));
+  return placed(places_.acquire(1, {limits.deadline, either.token()}));
 }
 
 task<status> scope_core::async_take_place(wait_limits limits) {
   if (!limits.stop.stop_possible()) limits.stop = co_await this_task::stop_token();
   const linked_stop either(limits.stop, token());
-  auto room = room_.async_acquire(1, {limits.deadline, either.token()});
-  co_return placed(co_await room);
+  auto place = places_.async_acquire(1, {limits.deadline, either.token()});
+  co_return placed(co_await place);
 }
 
 void scope_core::give_place_back() noexcept {
@@ -75,15 +76,15 @@ void scope_core::fail(std::exception_ptr why) noexcept {
   cancel();
 }
 
-void scope_core::failed(const std::exception_ptr& error, const std::stop_token& heard) noexcept {
-  if (error == nullptr || (heard.stop_requested() && is_cancelled(error))) return;
+void scope_core::failed(const std::exception_ptr& error, const std::stop_token& token) noexcept {
+  if (error == nullptr || (token.stop_requested() && is_cancelled(error))) return;
   fail(error);
 }
 
 void scope_core::child_ended() noexcept {
   runs_on().end_use(executor_user::scope_child);  // before its end is visible
-  room_.release();
-  children_.remove();  // from here on the scope may be gone
+  places_.release();
+  children_.remove();  // after this the scope may be destroyed
 }
 
 void scope_core::finish() {
@@ -96,8 +97,8 @@ void scope_core::finish() {
   if (failure != nullptr) std::rethrow_exception(failure);
 }
 
-status scope_core::join_within(const wait_limits& limits) {
-  const status ended = children_.wait_within(limits);
+status scope_core::join(const wait_limits& limits) {
+  const status ended = children_.wait(limits);
   if (!ended) {
     cancel();
     children_.wait();
@@ -135,19 +136,19 @@ scope_child& scope_child::make(scope_core& scope, task<>& t) {
 void scope_child::begin() noexcept {
   if (scope_.token().stop_requested()) return leave(nullptr);  // freed unrun
   set_context(&scope_.runs_on(), &scope_.token());
-  if (!watch::is_on()) [[likely]]
+  if (!wait_report::is_on()) [[likely]]
     return begin_here();
-  const auto me = watch::party::coroutine(outermost());
+  const auto me = wait_report::party::coroutine(outermost());
   scope_.child_begins(me);
-  const watch::task_step here(me);  // if it blocks, it is it that waits
+  const wait_report::task_step here(me);  // waits are reported as waits of this task
   begin_here();
 }
 
 void scope_child::leave(const std::exception_ptr& failure) noexcept {
   scope_core& scope = scope_;
   scope.failed(failure, scope.token());
-  scope.child_ends(watch::party::coroutine(outermost()));
-  const watch::task_step over({});  // others may go on here when they hear of it
+  scope.child_ends(wait_report::party::coroutine(outermost()));
+  const wait_report::task_step ended({});  // its end may resume other tasks on this thread
   delete this;
   scope.child_ended();
 }

@@ -1,7 +1,7 @@
 #pragma once
 
-// What a scope is made of: the count of its children, its first failure, the token they listen to,
-// and the bound on how many there are. Children are `scope_child`; the words are in scope.hpp.
+// The core of a scope: the count of its children, its first failure, its token, and the bound on
+// the number of children. Children are `scope_child`; the public calls are in scope.hpp.
 
 #include <cstddef>
 #include <exception>
@@ -19,22 +19,22 @@
 #include "sluice/future/task.hpp"
 #include "sluice/sync/semaphore.hpp"
 #include "sluice/sync/spin_lock.hpp"
-#include "sluice/sync/wait_calls.hpp"
+#include "sluice/sync/detail/wait_calls.hpp"
 
 namespace sluice::detail {
 
-// How many children there are: lets through whoever waits for none.
-class child_count : public wait_calls<child_count> {
+// The number of children. A wait ends when it is zero.
+class child_count : public detail::wait_calls<child_count> {
  public:
-  void add() noexcept { count_.fetch_add(1, relaxed); }  // by someone who keeps it from ending
+  void add() noexcept { count_.fetch_add(1, relaxed); }  // by a caller that keeps the scope alive
   void remove() {
-    // acq_rel: what every child did is seen by whoever is let through.
+    // acq_rel: the effects of every child are visible after the wait.
     open_gate([this] { return count_.fetch_sub(1, acq_rel) == 1; });
   }
   std::size_t get() const noexcept { return count_.load(relaxed); }
 
  private:
-  friend class wait_calls<child_count>;
+  friend class detail::wait_calls<child_count>;
   static constexpr const char* type_name = "sluice::scope";
   bool is_open() const noexcept { return count_.load(acquire) == 0; }
 
@@ -48,51 +48,51 @@ class scope_core {
   scope_core& operator=(const scope_core&) = delete;
   ~scope_core();
 
-  // Room for one more child, which must then be submitted. stopped: by the limits, or because the
-  // scope has been asked to stop.
+  // Takes a place for one more child, which must then be submitted. Returns stopped if the limits'
+  // token or the scope's is requested.
   status take_place(const wait_limits& limits);
   status try_take_place();
   task<status> async_take_place(wait_limits limits);
-  // The place of a child that could not be made.
+  // Returns the place of a child that could not be created.
   void give_place_back() noexcept;
   void submit(launched& child) { (void)launch(where_, child, token()); }
 
   void cancel() noexcept { stop_.request_stop(); }
   const std::stop_token& token() const noexcept { return stop_.token(); }
   void fail(std::exception_ptr why) noexcept;
-  // The same for what was thrown by someone who listens to this token: a future_error::cancelled
-  // after it has asked is no failure.
-  void failed(const std::exception_ptr& error, const std::stop_token& heard) noexcept;
-  // For whoever watches: whose end a join waits for.
-  void child_begins(watch::party who) const noexcept {
-    if (!watch::is_on()) [[likely]]
+  // The same for the error, if any, of a child with this token: a future_error::cancelled is no
+  // failure if the token is requested.
+  void failed(const std::exception_ptr& error, const std::stop_token& token) noexcept;
+  // For wait reports: a join waits for the end of this child.
+  void child_begins(wait_report::party child) const noexcept {
+    if (!wait_report::is_on()) [[likely]]
       return;
-    watch::took({.object = &children_,
+    wait_report::took({.object = &children_,
                  .type = "sluice::scope",
-                 .how = watch::held_as::running,
-                 .by = who,
+                 .mode = wait_report::held_as::running,
+                 .by = child,
                  .at = std::source_location()});
   }
-  void child_ends(watch::party who) const noexcept { watch::gave(&children_, who); }
-  // The last thing a child does.
+  void child_ends(wait_report::party child) const noexcept { wait_report::gave(&children_, child); }
+  // Called last by a child.
   void child_ended() noexcept;
 
-  status join_within(const wait_limits& limits);
+  status join(const wait_limits& limits);
   task<status> async_join(wait_limits limits);
-  // Not even by the awaiting task's token.
+  // Ignores the awaiting task's token too.
   task<> async_join_unstopped();
 
   std::size_t children() const noexcept { return children_.get(); }
-  std::size_t waiting_to_start() const noexcept { return room_.waiting(); }
+  std::size_t waiting_to_start() const noexcept { return places_.waiting(); }
   executor& runs_on() const noexcept { return where_.on; }
 
  private:
-  status placed(status got) noexcept;
-  void finish();  // the end of every join: throws the failure
+  status placed(status acquired) noexcept;
+  void finish();  // ends every join: throws the failure
 
   const start_on where_;
   linked_stop stop_;
-  semaphore room_;
+  semaphore places_;
   child_count children_;
   spin_lock guard_;
   std::exception_ptr failure_;  // protected by guard_
@@ -100,10 +100,10 @@ class scope_core {
   atomic<bool> joined_{false};
 };
 
-// A child nobody has a future of: it listens to the scope's token itself.
+// A child without a future: its token is the scope's.
 class scope_child final : public task_root<void>, public launched {
  public:
-  // For a place that was taken.
+  // Creates a child for a place that was taken.
   static scope_child& make(scope_core& scope, task<>& t);
 
  private:

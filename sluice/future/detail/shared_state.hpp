@@ -1,9 +1,9 @@
 #pragma once
 
-// What the copies of a shared_future share: the future it was made from, whose result stays in its
-// state, the line of those who wait, and the branches, which are futures that refer to the result.
+// The state shared by the copies of a shared_future: the source future, whose result stays in its
+// state, the list of waiters, and the branches, which are futures that refer to the result.
 //
-// References to the node: one for each copy and each branch, one for the result that is to come.
+// References to the node: one for each copy and each branch, one for the pending result.
 
 #include <cstddef>
 #include <mutex>
@@ -50,7 +50,7 @@ class shared_ref {
   shared_state<T>* state_ = nullptr;
 };
 
-// A future that refers to the shared result. A cancel ends here: others want the result, too.
+// A future that refers to the shared result. A cancel stops here: other consumers use the result.
 template <class T>
 class branch_state final : public future_state<shared_view_t<T>>, public cancel_node {
  public:
@@ -58,7 +58,7 @@ class branch_state final : public future_state<shared_view_t<T>>, public cancel_
       : future_state<shared_view_t<T>>(sizeof(branch_state), this),
         cancel_node(2),
         of_(std::move(of)) {}
-  void settle() noexcept {
+  void set_from_source() noexcept {
     if (const auto error = (*of_).error(); error != nullptr) {
       this->result.fail(error);
     } else {
@@ -68,7 +68,7 @@ class branch_state final : public future_state<shared_view_t<T>>, public cancel_
   state_base* arrived(state_base&) noexcept override { return this; }
   void run() noexcept override {}
 
-  branch_state* next = nullptr;  // the list's
+  branch_state* next = nullptr;  // in the list of shared_state
 
  private:
   void each_source(visitor& visits) override { visits.visit(*of_); }
@@ -94,7 +94,7 @@ class shared_state final : public continuation, public cancel_node {
 
   // acquire: pairs with the release in arrived.
   bool is_ready() const noexcept { return ready_.load(acquire); }
-  // Once ready.
+  // Must be ready.
   shared_view_t<T> read() const { return std::as_const(result_of(source_)).value(); }
   std::exception_ptr error() const noexcept { return result_of(source_).error(); }
   limited_result_t<shared_view_t<T>> answer(status ended) const {
@@ -112,9 +112,9 @@ class shared_state final : public continuation, public cancel_node {
     explicit op(shared_state& of) noexcept : of_(of) {}
     bool ready() const noexcept { return of_.is_ready(); }
     bool attempt() const noexcept { return ready(); }
-    enlisted enlist(waiter& who) noexcept {
+    enlisted enlist(waiter& waiting) noexcept {
       const std::lock_guard hold(of_.guard_);
-      return ready() ? enlisted::finished : join(of_.waiters_, node_, who);
+      return ready() ? enlisted::finished : link_waiter(of_.waiters_, node_, waiting);
     }
     bool woken() const noexcept { return true; }
     void retract() noexcept {
@@ -123,8 +123,8 @@ class shared_state final : public continuation, public cancel_node {
     }
     spin_budget& spin() noexcept { return get_spin(); }
     auto result(status ended) const { return of_.answer(ended); }
-    std::size_t about(watch::subject* out, std::size_t room) const noexcept {
-      return of_.makers({&of_, "sluice::shared_future", "get"}, out, room);
+    std::size_t wait_subject(wait_report::subject* out, std::size_t capacity) const noexcept {
+      return of_.makers({&of_, "sluice::shared_future", "get"}, out, capacity);
     }
 
    protected:
@@ -150,7 +150,8 @@ class shared_state final : public continuation, public cancel_node {
     op waiting_for(*this);
     if (waiting_for.attempt()) return;
     const auto ended = wait_blocking(waiting_for, at);
-    check(static_cast<bool>(ended), "sluice::shared_future", "an unlimited wait to be served", at);
+    check(static_cast<bool>(ended), "sluice::shared_future",
+          "a wait without limits to end with a result", at);
   }
   std::size_t waiting() const noexcept {
     const std::lock_guard hold(guard_);
@@ -163,7 +164,7 @@ class shared_state final : public continuation, public cancel_node {
     auto result = future_access::make(
         future_parts<shared_view_t<T>>(made, cancel_ref::adopt(made), on));
     if (!add(*made)) {
-      made->settle();
+      made->set_from_source();
       finish(*made);
     }
     return result;
@@ -174,14 +175,14 @@ class shared_state final : public continuation, public cancel_node {
     {
       wake_batch wakes;
       const std::lock_guard hold(guard_);
-      // release: pairs with is_ready of those who take no lock.
+      // release: pairs with the acquire in is_ready.
       ready_.store(true, release);
       branches = std::exchange(first_, nullptr);
-      while (auto* const node = claim_front(waiters_)) wakes.add(*node->who);
+      while (auto* const node = claim_front(waiters_)) wakes.add(*node->waiting);
     }
     while (branches != nullptr) {
       auto& each = *std::exchange(branches, branches->next);
-      each.settle();
+      each.set_from_source();
       finish(each);
     }
     this->unref();
@@ -194,7 +195,7 @@ class shared_state final : public continuation, public cancel_node {
       : cancel_node(2), source_(std::move(source)) {
     this->wait_for(future_access::parts(source_).way_back.copy());
   }
-  // False: the result is there.
+  // Returns false if the result is set already.
   bool add(branch_state<T>& branch) noexcept {
     const std::lock_guard hold(guard_);
     if (is_ready()) return false;
@@ -207,11 +208,11 @@ class shared_state final : public continuation, public cancel_node {
     delete this;
   }
 
-  mutable future<T> source_;  // its result is written before ready_, and only read after
+  mutable future<T> source_;  // its result is written before ready_ and only read after that
   atomic<bool> ready_{false};
   mutable spin_lock guard_;
   wait_list waiters_;                   // protected by guard_
-  branch_state<T>* first_ = nullptr;    // protected by guard_; in order of coming
+  branch_state<T>* first_ = nullptr;    // protected by guard_; in FIFO order
   branch_state<T>* last_ = nullptr;     // protected by guard_
 };
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// A task that runs by itself, with a future of its result; alone, or as a child of a scope.
+// A spawned task with a future of its result, alone or as a child of a scope.
 
 #include <exception>
 #include <optional>
@@ -13,33 +13,33 @@
 #include "sluice/future/detail/task_root.hpp"
 #include "sluice/future/future_error.hpp"
 #include "sluice/future/promise.hpp"
-#include "sluice/sync/task_step.hpp"
+#include "sluice/sync/detail/task_step.hpp"
 
 namespace sluice::detail {
 
 template <class T>
-void set_result(promise<T>& to, settled<T>& result) noexcept {
-  if (result.is_error()) return to.pass_error(result);
+void set_result(promise<T>& target, settled<T>& result) noexcept {
+  if (result.is_error()) return target.pass_error(result);
   try {
     if constexpr (std::is_void_v<T>) {
-      to.set_value();
+      target.set_value();
     } else {
-      to.set_value(std::move(result).value());
+      target.set_value(std::move(result).value());
     }
   } catch (...) {
-    to.set_exception(std::current_exception());
+    target.set_exception(std::current_exception());
   }
 }
 
 template <class T>
 class spawned_task final : public task_root<T>, public launched {
  public:
-  // Deleted by itself, once launched.
+  // Deletes itself once launched.
   spawned_task(executor& on, task<T>&& t, executor_user as)
       : spawned_task(on, std::move(t), nullptr, as) {
     on.begin_use(as);
   }
-  // For a place in the scope that was taken.
+  // For a place that was taken in the scope.
   spawned_task(scope_core& scope, task<T>&& t)
       : spawned_task(scope.runs_on(), std::move(t), &scope, executor_user::scope_child) {}
 
@@ -53,8 +53,8 @@ class spawned_task final : public task_root<T>, public launched {
         as_(as),
         token_(promise_.stop_token()) {
     if (scope != nullptr) token_ = both_.emplace(token_, scope->token()).token();
-    if (watch::is_on()) [[unlikely]]
-      promise_.made_by(watch::party::executor(&on_));
+    if (wait_report::is_on()) [[unlikely]]
+      promise_.made_by(wait_report::party::executor(&on_));
   }
 
   void begin() noexcept override {
@@ -63,38 +63,38 @@ class spawned_task final : public task_root<T>, public launched {
           future_error(future_error::cancelled, "before it began"))));
     }
     this->set_context(&on_, &token_);
-    if (watch::is_on()) [[unlikely]] return begin_watched();
+    if (wait_report::is_on()) [[unlikely]] return begin_watched();
     this->begin_here();
   }
   void begin_watched() noexcept {
-    const auto me = watch::party::coroutine(this->outermost());
+    const auto me = wait_report::party::coroutine(this->outermost());
     promise_.made_by(me);
     if (scope_ != nullptr) scope_->child_begins(me);
-    const watch::task_step here(me);  // if it blocks, it is it that waits
+    const wait_report::task_step here(me);  // waits are reported as waits of this task
     this->begin_here();
   }
   void drop() noexcept override { leave(settled<T>(why_dropped())); }
   void ended() noexcept override { leave(this->take_and_free()); }
 
   void leave(settled<T> result) noexcept {
-    promise<T> to = std::move(promise_);
+    promise<T> target = std::move(promise_);
     scope_core* const scope = scope_;
     if (scope == nullptr) {
       result.report_unread(&on_);
-      on_.end_use(as_);  // before its end is visible: then the executor may end
+      on_.end_use(as_);  // before its end is visible: after that, the executor may end
     } else {
       if (!was_stopped()) scope->failed(result.error(), token_);
-      scope->child_ends(watch::party::coroutine(this->outermost()));
+      scope->child_ends(wait_report::party::coroutine(this->outermost()));
     }
-    const watch::task_step over({});  // others may go on here when they hear of it
+    const wait_report::task_step ended({});  // its end may resume other tasks on this thread
     delete this;
-    set_result(to, result);
+    set_result(target, result);
     if (scope != nullptr) scope->child_ended();
   }
 
   executor& on_;
   scope_core* const scope_;
-  const executor_user as_;  // of a scope: counted there
+  const executor_user as_;  // the scope counts its own children
   promise<T> promise_;
   std::optional<linked_stop> both_;
   std::stop_token token_;

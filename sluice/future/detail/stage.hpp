@@ -1,11 +1,11 @@
 #pragma once
 
 // One stage of a chain: the state of the new future, with the function that makes its result from
-// that of the future before. `stage` is for functions that return the value, `flat_stage` for those
-// that return a future of it.
+// the result of the preceding future. `stage` is for functions that return the value, `flat_stage`
+// for functions that return a future of it.
 //
-// The function is an action: called once with the settled input, it leaves the output in its second
-// argument. It ends before the result is published, so that what it captured is free by then.
+// The function is an action: called once with the settled input, it sets the output, its second
+// argument. It is destroyed before the result is published, so its captures are freed by then.
 
 #include <memory>
 #include <type_traits>
@@ -16,7 +16,7 @@
 
 namespace sluice::detail {
 
-// A function that is destroyed as soon as it has been called. Called or ended, exactly once.
+// A function that is destroyed as soon as it has been called. Must be called or ended exactly once.
 template <class Action>
 class once {
  public:
@@ -31,7 +31,7 @@ class once {
     } const at_end{action_};
     return action_(args...);
   }
-  // In place of the call.
+  // Destroys it without a call.
   void end() noexcept { std::destroy_at(&action_); }
 
  private:
@@ -40,15 +40,16 @@ class once {
   };
 };
 
-// A stage runs on an executor, which it uses until its function has ended, or wherever the future
-// before it completes (null).
+// The executor of a stage, which it uses until its function has ended. Null: the stage runs on the
+// thread that completes the preceding future.
 class stage_place {
  public:
   explicit stage_place(executor* on) noexcept : on_(on) {
     if (on != nullptr) on->begin_use(executor_user::stage);
   }
   executor* on() const noexcept { return on_; }
-  // When the function has ended, and before others see its result: they may end the executor.
+  // Called after the function has ended and before the result is published: the consumer may then
+  // end the executor.
   template <class U>
   void leave(settled<U>& result) const noexcept {
     if (on_ == nullptr) return;
@@ -69,7 +70,7 @@ class stage final : public future_state<U> {
   state_base* arrived(state_base& from) noexcept override {
     source_ = static_cast<future_state<T>*>(&from);
     if (may_run_here(place_.on())) [[likely]] return step();
-    run_elsewhere(*this, place_.on());
+    post_or_run_here(*this, place_.on());
     return nullptr;
   }
   void run() noexcept override {
@@ -85,12 +86,12 @@ class stage final : public future_state<U> {
     return this;
   }
 
-  future_state<T>* source_;  // once it has arrived
+  future_state<T>* source_;  // set when it has arrived
   once<Action> action_;
-  const stage_place place_;  // the last: nothing throws when it is made
+  const stage_place place_;  // last member: nothing throws after its construction
 };
 
-// A state that gets its result from another future, which becomes known only later. Made with two
+// A state that gets its result from another future, which is known only later. Created with two
 // references to its node, as a source_state.
 template <class U>
 class forwarding_state : public future_state<U>, public cancel_node {
@@ -105,14 +106,15 @@ class forwarding_state : public future_state<U>, public cancel_node {
 
   bool is_passing() const noexcept { return passing_; }
 
-  // Producer: the result is that of `inner`. Returns what is to be published now, or null.
+  // Producer: makes the result of `inner` the result of this state. Returns the state to publish
+  // now, or null.
   state_base* adopt(future_parts<U> inner) noexcept {
     check(inner.state != nullptr, "sluice::future", "a valid future from the function");
-    // Where a future only passes our result on, it may as well wait for `inner` itself: then a
-    // loop of futures, each returned by the function of the one before, does not grow.
+    // If the continuation only passes the result on, let it wait for `inner` directly: a loop of
+    // futures, each returned by the function of the previous one, then does not grow.
     if (continuation* const next = this->attached(); next != nullptr) {
       if (void* const target = next->passes_on_to(); target != nullptr) {
-        // Its own way back leads to this state still: it is kept until all is done.
+        // The target's upstream link refers to this state until the target replaces it.
         state_base* const done =
             static_cast<forwarding_state*>(target)->wait_for_result(std::move(inner));
         this->leave();
@@ -134,7 +136,7 @@ class forwarding_state : public future_state<U>, public cancel_node {
   state_base* wait_for_result(future_parts<U> inner) noexcept {
     if (inner.state->is_ready()) return pass(inner.take_state());
     cancel_node* const up = inner.way_back.get();
-    // Told before it is looked for: of several that close a cycle at once, the last one sees it.
+    // Link first, then search: if several threads close a cycle at once, the last one detects it.
     this->wait_for(std::move(inner.way_back));
     if (up != nullptr && up->reaches(*this)) {
       this->wait_for({});
@@ -143,11 +145,11 @@ class forwarding_state : public future_state<U>, public cancel_node {
       return this;
     }
     auto& source = inner.take_state();
-    if (source.attach(*this)) return nullptr;  // from here on, this may be gone
+    if (source.attach(*this)) return nullptr;  // after this, the state may be destroyed
     return pass(source);
   }
 
-  bool passing_ = false;  // set before the state is attached to what it passes on
+  bool passing_ = false;  // set before the state is attached to its source
 };
 
 template <class T, class U, class Action>
@@ -162,7 +164,7 @@ class flat_stage final : public forwarding_state<U> {
     if (this->is_passing()) return this->pass(from);
     source_ = static_cast<future_state<T>*>(&from);
     if (may_run_here(place_.on())) return step();
-    run_elsewhere(*this, place_.on());
+    post_or_run_here(*this, place_.on());
     return nullptr;
   }
   void run() noexcept override {
@@ -179,12 +181,12 @@ class flat_stage final : public forwarding_state<U> {
     return this->adopt(std::move(inner));
   }
 
-  future_state<T>* source_;  // once it has arrived
+  future_state<T>* source_;  // set when it has arrived
   once<Action> action_;
-  const stage_place place_;  // the last, as in stage
+  const stage_place place_;  // last member, as in stage
 };
 
-// Attaches a stage to a future, and returns the future of the stage.
+// Attaches a stage to a future and returns the future of the stage.
 template <class U, class T, class Action>
 future<U> add_stage(future_parts<T>& from, Action action) {
   static_assert(!is_future_v<U>, "a future of a future: use and_then");

@@ -6,32 +6,32 @@
 
 namespace sluice::detail {
 
-// Shared by `stop_at` and the clock, so that neither has to wait for the other: the clock may be in
-// the middle of firing when the wait is over.
+// Shared by `stop_at` and the clock, so that neither has to wait for the other: the clock may be
+// firing when `stop_at` is destroyed.
 class stop_at::alarm final : public timer {
  public:
-  explicit alarm(std::stop_source whom) noexcept : whom_(std::move(whom)) {}
+  explicit alarm(std::stop_source source) noexcept : source_(std::move(source)) {}
   bool claim() noexcept override { return true; }
   void fire() noexcept override {
-    whom_.request_stop();
+    source_.request_stop();
     drop(1);
   }
   void drop(int shares) noexcept {
-    // acq_rel: whoever deletes sees that the other is done with it.
+    // acq_rel: the last owner deletes it after the other has finished.
     if (shares_.fetch_sub(shares, acq_rel) == shares) delete this;
   }
 
  private:
   ~alarm() = default;
 
-  std::stop_source whom_;
+  std::stop_source source_;
   atomic<int> shares_{2};
 };
 
 bool stop_at::arm(const deadline& until) {
   if (until.is_never()) return true;
   clock& on = until.on() != nullptr ? *until.on() : real_clock();
-  auto* const shared = new alarm(whom_);
+  auto* const shared = new alarm(source_);
   bool armed = false;
   try {
     armed = on.arm(*shared, until.when());
@@ -49,10 +49,10 @@ bool stop_at::arm(const deadline& until) {
 }
 
 bool stop_at::disarm() noexcept {
-  if (clock_ == nullptr) return came_;
-  came_ = !std::exchange(clock_, nullptr)->disarm(*alarm_);
-  alarm_->drop(came_ ? 1 : 2);
-  return came_;
+  if (clock_ == nullptr) return fired_;
+  fired_ = !std::exchange(clock_, nullptr)->disarm(*alarm_);
+  alarm_->drop(fired_ ? 1 : 2);
+  return fired_;
 }
 
 }  // namespace sluice::detail

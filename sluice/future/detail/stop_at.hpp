@@ -1,6 +1,6 @@
 #pragma once
 
-// Asks to stop at a deadline, whatever the one who is asked is doing then.
+// Requests a stop_source at a deadline, from the clock's thread.
 
 #include <stop_token>
 
@@ -10,24 +10,24 @@ namespace sluice::detail {
 
 class stop_at {
  public:
-  // Not armed yet.
-  explicit stop_at(std::stop_source whom) noexcept : whom_(std::move(whom)) {}
+  // Starts unarmed.
+  explicit stop_at(std::stop_source source) noexcept : source_(std::move(source)) {}
   stop_at(const stop_at&) = delete;
   stop_at& operator=(const stop_at&) = delete;
   ~stop_at() { disarm(); }
 
-  // False: the deadline has passed already, and nobody was asked.
+  // Returns false if the deadline has passed already; it then requests nothing.
   [[nodiscard]] bool arm(const deadline& until);
-  // True: the deadline came first, and it has asked or is just asking.
+  // Returns true if the deadline was first: the source is requested or is just being requested.
   bool disarm() noexcept;
 
  private:
   class alarm;
 
-  std::stop_source whom_;
+  std::stop_source source_;
   clock* clock_ = nullptr;  // null: not armed
   alarm* alarm_ = nullptr;  // shared with the clock while armed
-  bool came_ = false;
+  bool fired_ = false;
 };
 
 }  // namespace sluice::detail

@@ -1,10 +1,10 @@
 #pragma once
 
-// The state of `with_stop`: gets its result from the future before, or from a stop_token, whichever
-// comes first.
+// The state of `with_stop`: gets its result from the first of the preceding future and a
+// stop_token.
 //
-// References to the node: the state's, the consumer's, one for the future that is to arrive, one
-// for the callback of the token.
+// References to the node: the state's, the consumer's, one for the result of the preceding future,
+// one for the callback of the token.
 
 #include <optional>
 #include <stop_token>
@@ -23,34 +23,34 @@ class stop_state final : public future_state<T>, public cancel_node {
     this->wait_for(std::move(up));
   }
 
-  // Listens before it is attached: what arrives finds a callback to take back.
+  // Registers the callback before it attaches the state, so `arrived` finds a callback to remove.
   void start(future_state<T>& from, const std::stop_token& stop) {
-    asked_.emplace(stop, end_it{*this});
+    callback_.emplace(stop, end_on_stop{*this});
     attach_or_run(from, *this);
   }
 
   state_base* arrived(state_base& from) noexcept override {
     auto& source = static_cast<future_state<T>&>(from);
-    // relaxed: only one can end it; what belongs to the result is ordered by the states' words.
+    // relaxed: only selects one of the two; the words of the states order the result.
     if (ended_.exchange(true, relaxed)) {
       source.consumed();
       this->unref();
       return nullptr;
     }
-    asked_.reset();  // waits for a callback that comes too late: it does not touch this any more
+    callback_.reset();  // waits for a running callback, which then finds `ended_` set
     move_result(source.result, this->result);
     source.consumed();
     this->unref(2);
     return this;
   }
   void run() noexcept override {}
-  bool ends_in_time() const noexcept override { return true; }
+  bool ends_by_itself() const noexcept override { return true; }
 
  private:
-  struct end_it {
-    stop_state& what;
+  struct end_on_stop {
+    stop_state& state;
     void operator()() const noexcept {
-      if (!what.ended_.exchange(true, relaxed)) what.end();
+      if (!state.ended_.exchange(true, relaxed)) state.end();
     }
   };
 
@@ -60,13 +60,13 @@ class stop_state final : public future_state<T>, public cancel_node {
     finish(*this);
     this->unref();
   }
-  // Perhaps inside of the very callback that goes with it: allowed on its own thread.
+  // May be called from inside the callback that it destroys: allowed on its own thread.
   void destroy() noexcept override {
-    asked_.reset();
+    callback_.reset();
     this->free();
   }
 
-  std::optional<std::stop_callback<end_it>> asked_;
+  std::optional<std::stop_callback<end_on_stop>> callback_;
   atomic<bool> ended_{false};
 };
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// Several tasks that run at once on the executor of one that waits for all of them: what when_all
-// and when_any of tasks are made of.
+// Several tasks that run concurrently on the executor of the task that awaits all of them: the base
+// of when_all and when_any for tasks.
 
 #include <cstddef>
 #include <cstdint>
@@ -20,52 +20,52 @@
 
 namespace sluice::detail {
 
-// The end of which task decides, so that the others are asked to stop.
+// Which task's end decides the result; the other tasks are then stopped.
 enum class decides : std::uint8_t { none, first_failure, first_end, first_success };
 
 class task_group {
  public:
-  static constexpr std::size_t nobody = static_cast<std::size_t>(-1);
+  static constexpr std::size_t undecided = static_cast<std::size_t>(-1);
 
   task_group(std::size_t count, decides rule, const std::stop_token& inherited)
       : rule_(rule), stop_(inherited), running_(static_cast<latch::count_type>(count)) {}
 
   const std::stop_token& token() const noexcept { return stop_.token(); }
-  // From here on the group and the tasks may be gone.
+  // Called when a task has ended. After it, the group and the tasks may be destroyed.
   void ended(std::size_t index, bool failed) {
-    // relaxed, all: who reads them has waited for `running_`.
+    // relaxed, all: a reader has waited for `running_`.
     last_.store(index, relaxed);
     if (rule_ == decides::first_end || rule_ == (failed ? decides::first_failure
                                                         : decides::first_success)) {
-      auto none = nobody;
+      auto none = undecided;
       if (decided_.compare_exchange_strong(none, index, relaxed, relaxed)) stop_.request_stop();
     }
     running_.count_down();
   }
   auto all_ended() { return running_.async_wait(); }
 
-  std::size_t decided() const noexcept { return decided_.load(relaxed); }  // or nobody
+  std::size_t decided() const noexcept { return decided_.load(relaxed); }  // or undecided
   std::size_t last() const noexcept { return last_.load(relaxed); }        // one of the last to end
 
  private:
   const decides rule_;
   linked_stop stop_;
   latch running_;
-  atomic<std::size_t> decided_{nobody};
-  atomic<std::size_t> last_{nobody};
+  atomic<std::size_t> decided_{undecided};
+  atomic<std::size_t> last_{undecided};
 };
 
 template <class T>
 class task_of_group final : public task_root<T> {
  public:
   struct place {
-    task<T>& what;
+    task<T>& unstarted;
     task_group& group;
     std::size_t index;
   };
-  // From one argument, so that a tuple can make it in its place.
+  // Takes one argument, so that a tuple can construct it in place.
   explicit task_of_group(place p) noexcept
-      : task_root<T>(std::move(p.what)), group_(p.group), index_(p.index) {}
+      : task_root<T>(std::move(p.unstarted)), group_(p.group), index_(p.index) {}
 
   void begin(work_sink* where) noexcept {
     this->set_context(where, &group_.token());
@@ -80,7 +80,7 @@ class task_of_group final : public task_root<T> {
   const std::size_t index_;
 };
 
-// A deque, because its elements stay where they are made.
+// A deque, because its elements do not move.
 template <class T>
 using task_deque = std::deque<task_of_group<T>>;
 template <class... Ts>
@@ -106,8 +106,8 @@ void each_task(task_tuple<Ts...>& tasks, F&& f) {
   std::apply([&](auto&... one) { (f(one), ...); }, tasks);
 }
 
-// Goes on when every one of them has ended, even when the task that waits was asked to stop: they
-// were asked, too.
+// Starts all tasks and resumes when every one has ended, even if the awaiting task was stopped: its
+// stop also stops them.
 template <class Tasks>
 task<> run_group(task_group& group, Tasks& tasks) {
   work_sink* const where = co_await sink_query();

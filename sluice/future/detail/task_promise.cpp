@@ -7,13 +7,13 @@
 namespace sluice::detail {
 namespace {
 
-// A small part of the smallest stack a thread usually has, and many times what the way from an
-// executor's loop to a coroutine takes.
+// A small part of the smallest usual stack of a thread, and many times the stack from an executor's
+// loop to a coroutine.
 constexpr std::uintptr_t deep_bytes = 64 * 1024;
 
 constinit thread_local std::uintptr_t shallowest = 0;
 
-constinit const std::stop_token nobody;
+constinit const std::stop_token no_token;
 
 }  // namespace
 
@@ -23,7 +23,7 @@ bool stack_is_deep() noexcept {
   return shallowest - here > deep_bytes;
 }
 
-const std::stop_token& no_stop_token() noexcept { return nobody; }
+const std::stop_token& no_stop_token() noexcept { return no_token; }
 
 void task_is_miscompiled(const call_site& at) noexcept {
   contract_broken("sluice::task", nullptr,
@@ -34,10 +34,10 @@ void task_is_miscompiled(const call_site& at) noexcept {
                   at, std::source_location::current());
 }
 
-std::coroutine_handle<> task_link::go_on_there(std::coroutine_handle<> with,
-                                               work_sink* to) noexcept {
-  next_ = with;
-  post_to(to, *this);
+std::coroutine_handle<> task_link::post_next(std::coroutine_handle<> next,
+                                             work_sink* target) noexcept {
+  next_ = next;
+  post_to(target, *this);
   return std::noop_coroutine();
 }
 

@@ -1,11 +1,10 @@
 #pragma once
 
-// What the frame of a task holds beside its own variables: who awaits it, where it runs, which
-// token asks it to stop, and its result.
+// The promise of a task: the awaiting side, the executor, the stop token, and the result.
 //
-// A task is awaited through a `task_link`, which lives with whoever awaits: in the frame of the
-// awaiting coroutine, or in the object that runs the outermost task (`task_root`). Control goes
-// from a task to the one that awaits it by symmetric transfer, unless the two run on different
+// A task is awaited through a `task_link`, which is part of the awaiting side: of the frame of the
+// awaiting coroutine, or of the object that runs the outermost task (`task_root`). Control returns
+// from a task to the awaiting coroutine by symmetric transfer, unless the two run on different
 // executors or the stack has grown: then the link, which is a piece of `work`, is posted.
 
 #include <coroutine>
@@ -26,13 +25,13 @@ class task;
 
 namespace sluice::detail {
 
-// True when this thread's stack has grown far below the shallowest place it was seen at. A compiler
-// that makes real tail calls never gets there; g++ makes none without optimization nor with
-// sanitizers, and each transfer then leaves a frame behind. Not inline: a coroutine changes
+// Returns true if this thread's stack is far deeper than at the shallowest call so far. That never
+// happens if the compiler makes real tail calls; g++ makes none without optimization or with
+// sanitizers, and each transfer then leaves a frame on the stack. Not inline: a coroutine changes
 // threads, and compilers keep the address of a thread_local across that.
 bool stack_is_deep() noexcept;
 
-// What a task without a token is given: nobody can ask it to stop.
+// The token of a task without one: it cannot be requested.
 const std::stop_token& no_stop_token() noexcept;
 
 inline void post_to(work_sink* where, work& item) noexcept {
@@ -45,19 +44,20 @@ inline void post_to(work_sink* where, work& item) noexcept {
 
 class task_link : public work {
  public:
-  // Where the awaiting side runs (null: wherever the task ends), and the token it passes on.
+  // The executor of the awaiting side (null: the one on which the task ends) and the token that the
+  // task inherits.
   work_sink* sink = nullptr;
   const std::stop_token* stop = nullptr;
-  const void* root = nullptr;  // of the outermost that awaits; null: this is its link
+  const void* root = nullptr;  // the link of the outermost awaiting task; null: this is that link
 
   const void* outermost() const noexcept { return root != nullptr ? root : this; }
 
-  // The next coroutine to run, when this thread has nothing better to do than to go on with it.
-  // From here on this link and the calling coroutine may be gone.
-  std::coroutine_handle<> go_on(std::coroutine_handle<> with, work_sink* from,
-                                work_sink* to) noexcept {
-    if (from == to && !stack_is_deep()) [[likely]] return with;
-    return go_on_there(with, to);
+  // Returns the coroutine for a symmetric transfer: `next`, or a no-op if `next` was posted to
+  // `target`. After the call this link and the calling coroutine may be destroyed.
+  std::coroutine_handle<> transfer_to(std::coroutine_handle<> next, work_sink* from,
+                                      work_sink* target) noexcept {
+    if (from == target && !stack_is_deep()) [[likely]] return next;
+    return post_next(next, target);
   }
 
   void run() noexcept override { next_.resume(); }
@@ -67,20 +67,20 @@ class task_link : public work {
 
  private:
   friend class task_promise_base;
-  std::coroutine_handle<> go_on_there(std::coroutine_handle<> with, work_sink* to) noexcept;
+  std::coroutine_handle<> post_next(std::coroutine_handle<> next, work_sink* target) noexcept;
 
   std::coroutine_handle<> awaiting_;  // null: the outermost task, whose link is a task_root
-  std::coroutine_handle<> next_;      // what `run` resumes
+  std::coroutine_handle<> next_;      // resumed by `run`
 };
 
-// Ends the program: the compiler has laid out the frame of this task wrongly.
+// Terminates the program: the compiler has laid out the frame of this task wrongly.
 [[noreturn]] void task_is_miscompiled(const call_site& at) noexcept;
 
 // The suspension before the first step of a task. g++ 12 puts the result of a co_await that is the
 // condition of an if, a loop or a switch in front of the frame's header if the coroutine has no
-// variable before it. A handle that is made from the promise then points beside the frame, and
-// resuming it would repeat this suspension instead of the first step, or crash. The handle that the
-// compiler itself makes points to the frame, so the two differ.
+// variable before it. A handle made from the promise then points beside the frame, and resuming it
+// would repeat this suspension instead of the first step, or crash. The handle made by the compiler
+// points to the frame, so the two differ.
 template <class Promise>
 class task_beginning {
  public:
@@ -99,21 +99,21 @@ class task_promise_base {
  public:
   auto final_suspend() const noexcept { return ending{}; }
 
-  // Where this task is resumed when a wait of its own ends.
+  // The executor on which this task resumes after a wait.
   work_sink* resume_sink() const noexcept { return sink_; }
-  // It uses the executor from now until its end, or until it moves on.
+  // Counts the task as a user of the executor until it ends or moves again.
   void move_to(executor& other) noexcept {
     other.begin_use(executor_user::task);
     leave_executor();
     sink_ = moved_to_ = &other;
   }
   const std::stop_token& stop_token() const noexcept { return *stop_; }
-  // What whoever watches knows this coroutine by, together with those that await it.
+  // The id in wait reports of this coroutine and the coroutines that await it.
   const void* outermost() const noexcept {
     return link_ != nullptr ? link_->outermost() : this;
   }
 
-  // Called once, by whoever will wait for the end of this task, just before its first step.
+  // Called once by the awaiting side, just before the first step.
   void begin(task_link& link) noexcept {
     link_ = &link;
     sink_ = link.sink;
@@ -139,20 +139,20 @@ class task_promise_base {
   std::coroutine_handle<> end() noexcept {
     leave_executor();
     task_link& link = *link_;
-    // One that awaits from nowhere in particular goes on where the task has ended.
-    work_sink* const to = link.sink != nullptr ? link.sink : sink_;
-    if (link.awaiting_) [[likely]] return link.go_on(link.awaiting_, sink_, to);
-    if (to == sink_) {
+    // An awaiting side without an executor resumes on that of the ended task.
+    work_sink* const target = link.sink != nullptr ? link.sink : sink_;
+    if (link.awaiting_) [[likely]] return link.transfer_to(link.awaiting_, sink_, target);
+    if (target == sink_) {
       link.run();
     } else {
-      post_to(to, link);
+      post_to(target, link);
     }
     return std::noop_coroutine();
   }
 
   task_link* link_ = nullptr;  // null: not begun
   work_sink* sink_ = nullptr;
-  executor* moved_to_ = nullptr;  // by resume_on; null: it runs where its awaiter does
+  executor* moved_to_ = nullptr;  // by resume_on; null: it runs on the executor of its awaiter
   const std::stop_token* stop_ = &no_stop_token();
 };
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// Runs an outermost task: one that no coroutine awaits. `sync_wait`, `spawn`, `scope` and the
-// combinators each derive from it, and hear of the end.
+// Runs an outermost task: a task that no coroutine awaits. `sync_wait`, `spawn`, `scope` and the
+// combinators derive from it and override `ended`.
 
 #include <coroutine>
 #include <exception>
@@ -16,7 +16,7 @@
 
 namespace sluice::detail {
 
-// True for the exception of a task that stopped because it was asked to.
+// Returns true for the exception of a task that ended because it was stopped.
 bool is_cancelled(const std::exception_ptr& error) noexcept;
 
 template <class T>
@@ -25,13 +25,13 @@ class task_root : private task_link {
   task_root(const task_root&) = delete;
   task_root& operator=(const task_root&) = delete;
 
-  // The task runs on `where` (null: here, and where its waits end). It and the token (null: none)
-  // must live until the end.
+  // Sets the executor `where` (null: the task runs on this thread and on the threads that end its
+  // waits) and the token (null: none). Both must live until the task has ended.
   void set_context(work_sink* where, const std::stop_token* token) noexcept {
     sink = where;
     stop = token;
   }
-  // Its first step: here and now, or posted. From then on this may be gone at any moment.
+  // Run or post the first step. After the call this object may be destroyed at any moment.
   void begin_here() noexcept { run(); }
   void begin_posted() noexcept { post_to(sink, *this); }
 
@@ -43,30 +43,30 @@ class task_root : private task_link {
 
   using task_link::outermost;
 
-  // On its executor, when the task has ended. May destroy this.
+  // Called on its executor when the task has ended. May destroy this object.
   virtual void ended() noexcept = 0;
 
   settled<T>& result() noexcept { return frame_.promise().result; }
   T take_result() { return std::move(result()).value(); }
   std::exception_ptr error() const noexcept { return frame_.promise().result.error(); }
-  // The same when limits may have ended it (not ok): then its value is dropped, and what it threw
-  // is thrown only when it threw of its own accord.
-  limited_result_t<T> take_within(status how) {
-    if (!how) {
+  // Returns the result if `limit` is ok. Otherwise a limit has stopped the task: drops its value,
+  // rethrows its exception unless that is future_error::cancelled, and returns `limit`.
+  limited_result_t<T> take_limited(status limit) {
+    if (!limit) {
       const auto thrown = error();
       if (thrown != nullptr && !is_cancelled(thrown)) std::rethrow_exception(thrown);
-      return how;
+      return limit;
     }
     if constexpr (std::is_void_v<T>) {
       take_result();
-      return how;
+      return limit;
     } else if constexpr (std::is_reference_v<T>) {
       return std::ref(take_result());
     } else {
       return take_result();
     }
   }
-  // The result, when the frame is freed: what it held is gone before others hear of the end.
+  // Takes the result and frees the frame, so its variables are destroyed before the end is visible.
   settled<T> take_and_free() noexcept {
     settled<T> taken{typename settled<T>::unset_t{}};
     move_result(result(), taken);

@@ -1,10 +1,9 @@
 #pragma once
 
-// The state of `with_timeout`: gets its result from the future before, or from a timer, whichever
-// comes first.
+// The state of `with_timeout`: gets its result from the first of the preceding future and a timer.
 //
-// References to the node: the state's, the consumer's, one for the future that is to arrive, one
-// for the timer.
+// References to the node: the state's, the consumer's, one for the result of the preceding future,
+// one for the timer.
 
 #include <utility>
 
@@ -22,7 +21,8 @@ class timeout_state final : public future_state<T>, public cancel_node, private 
     this->wait_for(std::move(up));
   }
 
-  // Armed before it is attached: what arrives finds a timer to disarm. False: no memory for it.
+  // Arms the timer before it attaches the state, so `arrived` finds a timer to disarm. Throws if
+  // the clock cannot allocate; `from` is then dropped.
   void start(future_state<T>& from, time_point when) {
     bool armed = false;
     try {
@@ -38,13 +38,13 @@ class timeout_state final : public future_state<T>, public cancel_node, private 
 
   state_base* arrived(state_base& from) noexcept override {
     auto& source = static_cast<future_state<T>&>(from);
-    // relaxed: only one can end it; what belongs to the result is ordered by the states' words.
+    // relaxed: only selects one of the two; the words of the states order the result.
     if (ended_.exchange(true, relaxed)) {
       source.consumed();
       this->unref();
       return nullptr;
     }
-    clock_.disarm(*this);  // from here on the timer does not touch this
+    clock_.disarm(*this);  // after this the timer does not touch the state
     move_result(source.result, this->result);
     source.consumed();
     this->unref(2);
@@ -61,7 +61,7 @@ class timeout_state final : public future_state<T>, public cancel_node, private 
     this->unref();
   }
   void destroy() noexcept override { this->free(); }
-  bool ends_in_time() const noexcept override { return true; }
+  bool ends_by_itself() const noexcept override { return true; }
 
   clock& clock_;
   atomic<bool> ended_{false};

@@ -1,9 +1,9 @@
 #pragma once
 
-// The exception of work that ran on an executor, until it is read. If it is never read, because the
+// The exception of work that ran on an executor, until it is read. If it is never read because the
 // future was dropped, it is reported to the executor: see docs/concepts/errors.md.
 //
-// A `settled` holds a pointer to it in the place of the exception, so a result has its size and a
+// A `settled` holds a pointer to it in place of the exception, so a result has no extra size and a
 // success costs nothing. It moves with the result along a chain of futures.
 
 #include <exception>
@@ -16,8 +16,9 @@ namespace sluice::detail {
 
 class unread_error {
  public:
-  // Null if there is nothing to report: the library itself ended the work with a future_error
-  // (cancelled, rejected, broken_promise), or there is no memory. `on`, if any, has not ended.
+  // Returns null if there is nothing to report: the library itself ended the work with a
+  // future_error (cancelled, rejected, broken_promise), or memory is exhausted. `on`, if not null,
+  // must not have ended.
   static unread_error* make(const std::exception_ptr& error, executor* on) noexcept;
   // Reports the exception if it was not read.
   static void end(unread_error* ended) noexcept;

@@ -13,7 +13,7 @@
 
 namespace sluice::testing {
 
-// A value of which every living one is counted, also those that were moved from.
+// A value whose instances are counted, including moved-from ones.
 class tracked {
  public:
   tracked() : tracked(0) {}
@@ -36,7 +36,7 @@ class tracked {
   inline static std::atomic<int> alive_{0};
 };
 
-// Its moves throw when told to.
+// Its moves throw while `armed` is set.
 class throwing_move {
  public:
   explicit throwing_move(int n) : value(n) {}
@@ -52,7 +52,7 @@ class throwing_move {
 class leak_checked : public ::testing::Test {
  protected:
   ~leak_checked() override {
-    EXPECT_EQ(tracked::alive(), 0) << "values or functions that nobody destroyed";
+    EXPECT_EQ(tracked::alive(), 0) << "values or functions that were not destroyed";
   }
 };
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// An address as it is shown where there is no name.
+// Formats an address, for objects without a name.
 
 #include <array>
 #include <cstdio>

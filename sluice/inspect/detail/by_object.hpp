@@ -1,7 +1,7 @@
 #pragma once
 
-// What was seen, by the object that it is of: sorted once, so that a look at many waits does not go
-// through all of it for each.
+// Groups records by object: sorted once, so that describing many waits does not search all records
+// for each of them.
 
 #include <algorithm>
 #include <functional>
@@ -11,7 +11,7 @@
 
 namespace sluice::inspect::detail {
 
-// Entry has `const void* object`. Those of one object stay in their order.
+// Entry has `const void* object`. Entries of one object keep their order.
 template <class Entry>
 class by_object {
  public:

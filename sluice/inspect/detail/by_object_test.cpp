@@ -14,28 +14,28 @@ struct entry {
   int number = 0;
 };
 
-TEST(by_object_test, WhatIsLookedAtIsThatOfTheObjectAlone) {
+TEST(by_object_test, ReturnsOnlyTheEntriesOfTheObject) {
   std::array<int, 100> objects{};
   std::vector<entry> all;
   for (int number = 0; number < 1000; ++number) {
     all.push_back({&objects[static_cast<std::size_t>(number) % objects.size()], number});
   }
   const inspect::detail::by_object<entry> seen(std::move(all));
-  std::size_t looked_at = 0;
+  std::size_t count = 0;
   for (std::size_t i = 0; i < objects.size(); ++i) {
     const auto found = seen.of(&objects[i]);
-    looked_at += found.size();
+    count += found.size();
     int before = -1;
     for (const auto& e : found) {
       EXPECT_EQ(e.object, &objects[i]);
-      EXPECT_GT(e.number, before);  // in their order
+      EXPECT_GT(e.number, before);  // in insertion order
       before = e.number;
     }
   }
-  EXPECT_EQ(looked_at, 1000U);
+  EXPECT_EQ(count, 1000U);
 }
 
-TEST(by_object_test, OfOneThatIsNotThereIsNothing) {
+TEST(by_object_test, ReturnsNothingForAnUnknownObject) {
   const int one = 0;
   const int other = 0;
   const inspect::detail::by_object<entry> none{{}};

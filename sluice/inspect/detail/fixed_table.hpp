@@ -1,10 +1,10 @@
 #pragma once
 
-// A table of a fixed size for what is known of objects, by address: it never allocates, and what
-// does not fit is counted and left out.
+// A table of fixed size for records of objects, by address: never allocates. The caller counts the
+// records that do not fit.
 //
-// Shards, each behind a short lock, so that threads that lock different things do not meet. Inside
-// a shard the search begins at a place that the address gives and goes around.
+// Divided into shards, each with a short lock, so that threads that use different objects do not
+// contend. Within a shard, linear probing from a slot that the address selects.
 
 #include <array>
 #include <cstddef>
@@ -17,13 +17,13 @@
 
 namespace sluice::inspect::detail {
 
-// Entry has `const void* object`, null when it is free.
+// Entry has `const void* object`, null in a free entry.
 template <class Entry, std::size_t Shards, std::size_t Slots>
 class fixed_table {
  public:
   class shard {
    public:
-    // With `guard` held. The first entry for which `matches` is true, or null.
+    // Must hold `guard`, like all below. Returns the first entry that `matches`, or null.
     template <class Matches>
     Entry* find(const void* object, Matches&& matches) noexcept {
       if (count_ == 0) return nullptr;
@@ -39,7 +39,7 @@ class fixed_table {
     Entry* find(const void* object) noexcept {
       return find(object, [](const Entry&) { return true; });
     }
-    // A free entry, now of this object; null: there is none.
+    // Returns a new entry for the object, or null if the shard is full.
     Entry* add(const void* object) noexcept {
       if (count_ == Slots) return nullptr;
       for (std::size_t step = 0;; ++step) {
@@ -51,12 +51,12 @@ class fixed_table {
         return &e;
       }
     }
-    // When none is free: the one for which `may_go` is true that comes first by `less`, or null.
-    template <class MayGo, class Less>
-    Entry* first_to_go(MayGo&& may_go, Less&& less) noexcept {
+    // Returns the least entry by `less` for which `may_evict` is true, or null.
+    template <class MayEvict, class Less>
+    Entry* victim(MayEvict&& may_evict, Less&& less) noexcept {
       Entry* first = nullptr;
       for (auto& e : slots_) {
-        if (e.object == nullptr || !may_go(e)) continue;
+        if (e.object == nullptr || !may_evict(e)) continue;
         if (first == nullptr || less(e, *first)) first = &e;
       }
       return first;
@@ -93,7 +93,7 @@ class fixed_table {
     std::array<Entry, Slots> slots_{};
   };
 
-  // The shard of an object, locked for as long as the result lives.
+  // Returns the shard of the object, locked for the life of the result.
   struct locked {
     std::unique_lock<spin_lock> hold;
     shard* of;
@@ -105,7 +105,7 @@ class fixed_table {
     return {std::unique_lock(s.guard), &s};
   }
 
-  // An entry can be found again by its place, for as long as it is there.
+  // The place of an entry identifies it until it is erased.
   static constexpr std::size_t places = Shards * Slots;
   std::size_t place_of(const locked& in, const Entry& e) const noexcept {
     const auto before = static_cast<const padded_shard*>(in.of) - shards_.data();
@@ -119,7 +119,7 @@ class fixed_table {
     return in.of->in_slot(place % Slots);
   }
 
-  // All entries, one shard after the other; what that needs is allocated while none is locked.
+  // Returns all entries. Locks one shard at a time, and allocates while none is locked.
   std::vector<Entry> copies() {
     std::vector<Entry> all;
     for (auto& s : shards_) {

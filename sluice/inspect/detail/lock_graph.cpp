@@ -9,8 +9,8 @@
 namespace sluice::inspect::detail {
 namespace {
 
-// The locks that the calling thread holds, in the order in which it took them. One that holds more
-// than these is not checked for the ones beyond.
+// The locks held by the calling thread, in the order of acquisition. Locks beyond the capacity are
+// not checked.
 struct held_lock {
   const void* object = nullptr;
   const char* type = "";
@@ -22,7 +22,7 @@ struct held_locks {
   std::uint64_t life = 0;
 };
 
-held_locks& mine(std::uint64_t life) noexcept {
+held_locks& locks_of_this_thread(std::uint64_t life) noexcept {
   thread_local held_locks locks;
   if (locks.life != life) {
     locks.count = 0;
@@ -53,50 +53,50 @@ bool lock_graph::add(const lock_step& step) {
   return !known;
 }
 
-// Depth first. Each lock is visited once: without that a graph of n locks has 2^n ways.
-bool lock_graph::find_way(const void* from, const void* to, steps& way) const {
+// Depth first. Visits each lock once: a graph of n locks can have 2^n paths.
+bool lock_graph::find_path(const void* from, const void* target, steps& path) const {
   std::vector<const void*> visited;
-  const auto go = [&](const auto& self, const void* at) -> bool {
+  const auto visit = [&](const auto& self, const void* at) -> bool {
     const auto found = from_.find(at);
     if (found == from_.end() || std::ranges::find(visited, at) != visited.end()) return false;
     visited.push_back(at);
     for (const auto& step : found->second) {
-      way.push_back(step);
-      if (step.second == to || self(self, step.second)) return true;
-      way.pop_back();
+      path.push_back(step);
+      if (step.second == target || self(self, step.second)) return true;
+      path.pop_back();
     }
     return false;
   };
-  return go(go, from);
+  return visit(visit, from);
 }
 
-// Most orders are known: only a new one costs memory.
+// Allocates only for a new order.
 std::optional<lock_graph::inversion> lock_graph::note(const lock_step& step) {
   const std::lock_guard hold(guard_);
   if (!add(step)) return std::nullopt;
-  steps circle{step};
-  if (!find_way(step.second, step.first, circle) || !report_) return std::nullopt;
-  return inversion{std::move(circle), report_};
+  steps cycle{step};
+  if (!find_path(step.second, step.first, cycle) || !report_) return std::nullopt;
+  return inversion{std::move(cycle), report_};
 }
 
-void lock_graph::took(const watch::hold& h) noexcept {
-  auto& locks = mine(life_.load(relaxed));
-  const auto is_it = [&](const held_lock& l) { return l.object == h.object; };
+void lock_graph::took(const wait_report::hold& h) noexcept {
+  auto& locks = locks_of_this_thread(life_.load(relaxed));
+  const auto is_same = [&](const held_lock& l) { return l.object == h.object; };
   const auto end = locks.all.begin() + static_cast<std::ptrdiff_t>(locks.count);
-  const bool again = std::any_of(locks.all.begin(), end, is_it);
+  const bool again = std::any_of(locks.all.begin(), end, is_same);
   if (h.waited && !again) {
     for (std::size_t i = 0; i < locks.count; ++i) {
       const auto& before = locks.all[i];
       const lock_step step{before.object, h.object, before.type, h.type, before.at, h.at, h.by};
-      if (const auto found = note(step)) found->report(found->circle);
+      if (const auto found = note(step)) found->report(found->cycle);
     }
   }
   if (locks.count < locks.all.size()) locks.all[locks.count++] = {h.object, h.type, h.at};
 }
 
 void lock_graph::gave(const void* object) noexcept {
-  auto& locks = mine(life_.load(relaxed));
-  // The last one: a lock that is shared may be there more than once.
+  auto& locks = locks_of_this_thread(life_.load(relaxed));
+  // Removes the last entry: a shared lock may have several.
   for (std::size_t i = locks.count; i > 0; --i) {
     if (locks.all[i - 1].object != object) continue;
     const auto at = locks.all.begin() + static_cast<std::ptrdiff_t>(i);
@@ -106,7 +106,7 @@ void lock_graph::gave(const void* object) noexcept {
   }
 }
 
-void lock_graph::gone(const void* object) noexcept {
+void lock_graph::destroyed(const void* object) noexcept {
   const std::lock_guard hold(guard_);
   from_.erase(object);
   for (auto& [from, steps_from] : from_) {

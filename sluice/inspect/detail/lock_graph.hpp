@@ -1,12 +1,12 @@
 #pragma once
 
-// The order in which threads take locks, while they hold others. When one takes them the other way
-// round, two of them could wait for each other for ever: it is reported before that happens.
+// Records the order in which threads acquire locks while they hold others, and reports an order
+// that is reversed, before two threads deadlock.
 //
-// An edge a -> b says that somebody took b while holding a. A new edge that closes a circle is an
-// inversion. Locks taken by a try do not count, because a try never waits.
+// An edge a -> b: a thread acquired b while it held a. A new edge that closes a cycle is an
+// inversion. Locks acquired by a try do not count: a try never waits.
 //
-// Taking locks in an order that is known allocates nothing; one that is new does.
+// Acquiring locks in a known order allocates nothing; a new order does.
 
 #include <cstdint>
 #include <functional>
@@ -15,12 +15,12 @@
 #include <vector>
 
 #include "sluice/base/call_site.hpp"
+#include "sluice/sync/detail/wait_report.hpp"
 #include "sluice/sync/spin_lock.hpp"
-#include "sluice/sync/watch.hpp"
 
 namespace sluice::inspect::detail {
 
-// One step of an inversion: `second` was taken at `second_at` by one who had taken `first`.
+// A step of an inversion: the party that held `first` acquired `second` at `second_at`.
 struct lock_step {
   const void* first = nullptr;
   const void* second = nullptr;
@@ -28,10 +28,10 @@ struct lock_step {
   const char* second_type = "";
   call_site first_at{};
   call_site second_at{};
-  watch::party by{};
+  wait_report::party by{};
 };
 
-// The step just taken comes first; the others, taken before, lead back from its end to its begin.
+// Receives the new step first, then the recorded steps from its end back to its beginning.
 using inversion_report = std::function<void(const std::vector<lock_step>&)>;
 
 class lock_graph {
@@ -39,29 +39,29 @@ class lock_graph {
   void start(inversion_report report);
   void clear() noexcept;
 
-  // By the calling thread.
-  void took(const watch::hold& h) noexcept;
+  // Called by the thread that acquired or released the lock.
+  void took(const wait_report::hold& h) noexcept;
   void gave(const void* object) noexcept;
-  void gone(const void* object) noexcept;
+  void destroyed(const void* object) noexcept;
 
  private:
   using steps = std::vector<lock_step>;
   struct inversion {
-    steps circle;
+    steps cycle;
     inversion_report report;
   };
 
-  // The inversion that this step makes, if it does.
+  // Records the step. Returns the inversion that it closes, if any.
   std::optional<inversion> note(const lock_step& step);
 
-  // All with guard_ held.
-  bool add(const lock_step& step);  // false: it was known
-  bool find_way(const void* from, const void* to, steps& way) const;
+  // Must hold guard_.
+  bool add(const lock_step& step);  // false: already recorded
+  bool find_path(const void* from, const void* target, steps& path) const;
 
   spin_lock guard_;
   std::unordered_map<const void*, steps> from_;  // protected by guard_
   inversion_report report_;                      // protected by guard_
-  atomic<std::uint64_t> life_{0};  // what a thread holds counts only in the life it took it in
+  atomic<std::uint64_t> life_{0};  // incremented by start(): a thread's older list of locks is void
 };
 
 }  // namespace sluice::inspect::detail

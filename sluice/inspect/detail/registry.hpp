@@ -1,10 +1,10 @@
 #pragma once
 
-// What is known of the program while inspect is on: all waits, who holds what, who uses which queue
-// from which side, how often each object was waited for.
+// The records of inspect while it is on: all waits, the holders of locks and permits, the users of
+// each end of a queue, the contention of each object.
 //
-// There is one for the process, made when inspect is first turned on and never destroyed: a wait
-// that was reported may outlast the time for which it is on.
+// One per process, constructed when inspect is first turned on and never destroyed: a reported wait
+// may end after inspect was turned off.
 
 #include <array>
 #include <chrono>
@@ -19,17 +19,17 @@
 #include "sluice/inspect/detail/lock_graph.hpp"
 #include "sluice/inspect/detail/seen.hpp"
 #include "sluice/inspect/detail/wait_copies.hpp"
+#include "sluice/sync/detail/wait_report.hpp"
 #include "sluice/sync/spin_lock.hpp"
-#include "sluice/sync/watch.hpp"
 
 namespace sluice::inspect::detail {
 
-class registry final : public watch::observer {
+class registry final : public wait_report::observer {
  public:
-  // Made by the first call.
+  // Constructed by the first call.
   static registry& get();
 
-  // One after the other. `time` must outlive its use.
+  // Calls must alternate. `time` must outlive all its uses.
   void turn_on(clock& time, bool with_lock_order, inversion_report report);
   void turn_off();
   bool is_on() const noexcept { return on_.load(relaxed); }
@@ -41,29 +41,29 @@ class registry final : public watch::observer {
   std::vector<seen_crew> crews();
   std::vector<seen_uses> uses();
   std::vector<seen_contention> contention();
-  // A semaphore that was given back by one who had not taken it tells something: who has its
-  // permits says nothing about who will give some.
+  // Returns true for a semaphore that was released by a party that had not acquired it: its holders
+  // are not the parties that will release it.
   bool is_signal(const void* object);
-  // It has ended: somebody else finds room in its place.
-  void forget_user(const void* object, watch::side which, watch::party by) noexcept;
-  // What did not fit into the tables.
+  // Removes a user that has ended, which frees its entry for another one.
+  void forget_user(const void* object, wait_report::side which, wait_report::party by) noexcept;
+  // Returns the number of records that did not fit into the tables.
   std::uint64_t left_out() const noexcept { return left_out_.load(relaxed); }
 
-  // ---- watch::observer
+  // ---- wait_report::observer
 
-  void waits(watch::wait_record& w) noexcept override;
-  void waits_no_more(watch::wait_record& w) noexcept override;
-  void took(const watch::hold& h) noexcept override;
-  void gave(const void* object, watch::party by, std::int64_t count) noexcept override;
-  void used(const void* object, watch::side which, watch::party by) noexcept override;
-  void gone(const void* object) noexcept override;
+  void wait_started(wait_report::wait_record& w) noexcept override;
+  void wait_ended(wait_report::wait_record& w) noexcept override;
+  void took(const wait_report::hold& h) noexcept override;
+  void gave(const void* object, wait_report::party by, std::int64_t count) noexcept override;
+  void used(const void* object, wait_report::side which, wait_report::party by) noexcept override;
+  void destroyed(const void* object) noexcept override;
 
  private:
   registry();
 
   struct alignas(64) wait_shard {
     spin_lock guard;
-    intrusive_list<watch::wait_record> all;  // protected by guard
+    intrusive_list<wait_report::wait_record> all;  // protected by guard
   };
   struct signal_mark {
     const void* object = nullptr;
@@ -71,35 +71,36 @@ class registry final : public watch::observer {
     bool is_semaphore = false;
   };
   static constexpr std::size_t shards = 32;
-  static bool copy(wait_shard& from, wait_copies& to);  // false: there was too little room
+  static bool copy(wait_shard& from, wait_copies& copies);  // false: capacity too small
 
   using hold_table = fixed_table<seen_hold, shards, 64>;
-  // Apart from the locks, which a scope of many children would leave no room.
+  // Separate from the locks: a scope with many children would leave them no capacity.
   using runner_table = fixed_table<seen_hold, 8, 512>;
 
-  // With the shard of the object locked: the entry that goes when this party gives back.
+  // Must hold the lock of the object's shard. Returns the entry that a release by this party ends.
   static seen_hold* holder_for(hold_table::shard& all, const void* object,
-                               watch::party by) noexcept;
+                               wait_report::party by) noexcept;
   enum class known_as : std::uint8_t { anything, semaphore };
-  void begin_job(const watch::hold& h) noexcept;
-  bool end_job(const void* object, watch::party by) noexcept;  // false: nobody runs it
-  void join_crew(const watch::hold& h) noexcept;
-  bool leave_crew(const void* executor, watch::party by) noexcept;
-  void mark_signal(const void* object, known_as what) noexcept;
-  void is_semaphore(const void* object) noexcept;  // if it is marked, it is no promise
-  void count_wait(watch::wait_record& w, bool again) noexcept;
-  void count_end(const watch::wait_record& w) noexcept;
+  void begin_job(const wait_report::hold& h) noexcept;
+  // Returns false if no runner of the object is known.
+  bool end_job(const void* object, wait_report::party by) noexcept;
+  void join_crew(const wait_report::hold& h) noexcept;
+  bool leave_crew(const void* executor, wait_report::party by) noexcept;
+  void mark_signal(const void* object, known_as known) noexcept;
+  void is_semaphore(const void* object) noexcept;  // keeps an existing mark from being evicted
+  void count_wait(wait_report::wait_record& w, bool again) noexcept;
+  void count_end(const wait_report::wait_record& w) noexcept;
   void leave_out() noexcept { left_out_.fetch_add(1, relaxed); }
 
   atomic<bool> on_{false};
-  atomic<clock*> clock_;  // changed with release, so that its clock is seen whole
+  atomic<clock*> clock_;  // stored with release: now() must see the clock's contents
   atomic<bool> with_order_{false};
   atomic<std::uint64_t> numbers_{1};
   atomic<std::uint64_t> left_out_{0};
   std::array<wait_shard, shards> waits_{};
   hold_table holds_;
   runner_table runners_;
-  fixed_table<seen_crew, 8, 1024> crews_;  // a pool is in one shard, with all its threads
+  fixed_table<seen_crew, 8, 1024> crews_;  // all threads of a pool are in one shard
   fixed_table<seen_uses, shards, 16> uses_;
   fixed_table<seen_contention, shards, 32> contention_;
   fixed_table<signal_mark, shards, 32> signals_;

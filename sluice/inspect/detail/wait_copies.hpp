@@ -1,45 +1,45 @@
 #pragma once
 
-// Copies of the waits of one shard, into room that is there before the shard is locked: whoever
-// waits or goes on needs that lock, and must not wait for memory meanwhile.
+// Copies of the waits of one shard. Memory is reserved before the shard is locked: threads need
+// that lock to begin and end a wait, and must not wait for an allocation.
 
 #include <algorithm>
 #include <cstddef>
 #include <vector>
 
 #include "sluice/inspect/detail/seen.hpp"
+#include "sluice/sync/detail/wait_report.hpp"
 #include "sluice/sync/waiter.hpp"
-#include "sluice/sync/watch.hpp"
 
 namespace sluice::inspect::detail {
 
 class wait_copies {
  public:
-  wait_copies() { make_room(); }
+  wait_copies() { grow(); }
 
-  // A select of more than these is known by the first.
+  // The limit of a select's objects; those beyond are not copied.
   static constexpr std::size_t alternatives_max = 32;
-  // A thread that is in more turns at once, one inside the other, is known to be in the innermost.
-  static constexpr std::size_t held_up_max = 8;
+  // The limit of other blocked parties. For a thread with more nested turns, the innermost count.
+  static constexpr std::size_t also_blocked_max = 8;
 
-  // With the shard locked. False: there is no room for it.
-  bool add(const watch::wait_record& w) noexcept {
-    if (waits_.size() == room_) return false;
+  // Must hold the lock of the shard. Returns false if the capacity is exhausted.
+  bool add(const wait_report::wait_record& w) noexcept {
+    if (waits_.size() == capacity_) return false;
     const auto subjects = subjects_.size();
     const auto parties = parties_.size();
     subjects_.resize(subjects + alternatives_max);
-    parties_.resize(parties + held_up_max);
-    const auto all = w.about(subjects_.data() + subjects, alternatives_max);
+    parties_.resize(parties + also_blocked_max);
+    const auto all = w.wait_subject(subjects_.data() + subjects, alternatives_max);
     const auto on = std::min(all, alternatives_max);
-    // Anybody could be behind those that are left out.
-    if (all > on) subjects_[subjects].by = watch::served_by::unknown;
-    // Of one that was served, or has given up, and only has not run yet, that is all.
-    const bool is_served = w.who().ended_by() != waiter::state::waiting;
-    const auto others = is_served ? 0 : w.held_up(parties_.data() + parties, held_up_max);
+    // An unknown party could be behind the objects that were not copied.
+    if (all > on) subjects_[subjects].by = wait_report::served_by::unknown;
+    // A wait that was served or gave up, and has not run yet, has no party and blocks none.
+    const bool is_served = w.waiting().ended_by() != waiter::state::waiting;
+    const auto others = is_served ? 0 : w.blocked(parties_.data() + parties, also_blocked_max);
     subjects_.resize(subjects + on);
     parties_.resize(parties + others);
     waits_.push_back({.number = w.number,
-                      .by = is_served ? watch::party() : w.by(),
+                      .by = is_served ? wait_report::party() : w.by(),
                       .since = w.since,
                       .has_deadline = !w.limits().deadline.is_never(),
                       .can_be_stopped = w.limits().stop.stop_possible(),
@@ -55,12 +55,12 @@ class wait_copies {
     subjects_.clear();
     parties_.clear();
   }
-  // Without the shard locked, from here on.
-  void make_room() {
-    room_ *= 2;
-    waits_.reserve(room_);
-    subjects_.reserve(room_ * alternatives_max);
-    parties_.reserve(room_ * held_up_max);
+  // Doubles the capacity. Must not hold the lock of the shard, here and below.
+  void grow() {
+    capacity_ *= 2;
+    waits_.reserve(capacity_);
+    subjects_.reserve(capacity_ * alternatives_max);
+    parties_.reserve(capacity_ * also_blocked_max);
   }
   void append_to(std::vector<seen_wait>& all) const {
     auto on = subjects_.begin();
@@ -76,7 +76,7 @@ class wait_copies {
                      .is_served = w.is_served,
                      .at = w.at,
                      .on = {on, next_on},
-                     .holds_up = {others, next_others}});
+                     .also_blocked = {others, next_others}});
       on = next_on;
       others = next_others;
     }
@@ -85,20 +85,20 @@ class wait_copies {
  private:
   struct copy {
     std::uint64_t number;
-    watch::party by;
+    wait_report::party by;
     time_point since;
     bool has_deadline;
     bool can_be_stopped;
     bool is_served;
     call_site at;
-    std::size_t subjects;  // so many of them are its own
-    std::size_t parties;   // the same
+    std::size_t subjects;  // the number of its entries in subjects_
+    std::size_t parties;   // the number of its entries in parties_
   };
 
-  std::size_t room_ = 4;
+  std::size_t capacity_ = 4;
   std::vector<copy> waits_;
-  std::vector<watch::subject> subjects_;
-  std::vector<watch::party> parties_;
+  std::vector<wait_report::subject> subjects_;
+  std::vector<wait_report::party> parties_;
 };
 
 }  // namespace sluice::inspect::detail

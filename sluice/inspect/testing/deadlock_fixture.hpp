@@ -1,6 +1,6 @@
 #pragma once
 
-// How tests of deadlocks make some, look at them, and end them again.
+// A fixture that creates deadlocks, finds them, and ends them.
 
 #include <gtest/gtest.h>
 
@@ -17,10 +17,10 @@
 
 namespace sluice::testing {
 
-// Threads that deadlock with a stop_token in hand, so that the test can end it.
+// Threads that deadlock in waits with a stop_token, so that the test can end them.
 class deadlock_fixture : public ::testing::Test {
  protected:
-  // Declared after what the parties use: ends them first.
+  // Ends the parties. Declared after the objects that they use.
   struct ending {
     deadlock_fixture& of;
     ~ending() {
@@ -37,7 +37,8 @@ class deadlock_fixture : public ::testing::Test {
       f();
     });
   }
-  // Until it is stopped. One of those that are stopped may get what another lets go of.
+  // Waits for the lock until stopped. A stopped party may still acquire it: another one released
+  // it.
   template <class Lock>
   void want(Lock& l) const {
     if constexpr (requires { l.acquire(token()); }) {
@@ -53,7 +54,7 @@ class deadlock_fixture : public ::testing::Test {
   }
   static std::set<std::string> parties(const inspect::deadlock& d) {
     std::set<std::string> names;
-    for (const auto& s : d.steps) names.insert(s.wait.who.name);
+    for (const auto& s : d.steps) names.insert(s.wait.party.name);
     return names;
   }
   static std::set<std::string> objects(const inspect::deadlock& d) {

@@ -1,7 +1,6 @@
 #pragma once
 
-// How tests of inspect find, in the list of all waits, those they have made, and wait for them to
-// be there.
+// Finds the waits of a test in the list of all waits, and blocks until they are listed.
 
 #include <algorithm>
 #include <cstddef>
@@ -14,7 +13,7 @@
 
 namespace sluice::testing {
 
-// Those that wait for this object, or for one of the objects of a select.
+// Returns the waits for this object, also those of a select that includes it.
 inline std::vector<inspect::wait_info> waits_on(const void* object) {
   auto all = inspect::waits();
   std::erase_if(all, [&](const inspect::wait_info& w) {
@@ -23,7 +22,7 @@ inline std::vector<inspect::wait_info> waits_on(const void* object) {
   return all;
 }
 
-// The only wait for this object, once it is there.
+// Blocks until exactly one wait for this object is listed, and returns it.
 inline inspect::wait_info the_wait_on(const void* object) {
   std::vector<inspect::wait_info> found;
   eventually([&] { return (found = waits_on(object)).size() == 1; }, "one wait for the object");
@@ -31,7 +30,7 @@ inline inspect::wait_info the_wait_on(const void* object) {
 }
 
 inline void until_waited_for(const void* object, std::size_t count = 1) {
-  eventually([&] { return waits_on(object).size() == count; }, "so many waits for the object");
+  eventually([&] { return waits_on(object).size() == count; }, "the waits for the object");
 }
 
 inline bool ends_with(std::string_view text, std::string_view end) {

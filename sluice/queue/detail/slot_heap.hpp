@@ -1,11 +1,11 @@
 #pragma once
 
-// What a store with an order of its own is made of: items in memory that is allocated once, which
-// stay where they are, and heaps of their numbers.
+// The parts of a store that orders its items: items at fixed places in memory that is allocated
+// once, and heaps of their slot numbers.
 //
-// `slot_pool` keeps the items, in order of arrival too. `slot_heap` orders slots by whatever it is
-// told, and finds the place of any slot, so that an item can leave from the middle.
-// Not thread-safe: the exchange guards them. Cost: constant time in the pool, O(log n) in a heap;
+// `slot_pool` keeps the items and their order of arrival. `slot_heap` orders slots by a given
+// comparison, and finds the place of any slot, so that any item can be removed.
+// Not thread-safe: the queue core guards them. Cost: constant time in the pool, O(log n) in a heap;
 // no allocation after construction; nothing throws but the move of an item.
 
 #include <cstddef>
@@ -49,7 +49,7 @@ class slot_pool {
 
   // If the move throws, nothing has changed.
   slot_number add(T& from, const Key& key, std::size_t weight) {
-    check(free_ != no_slot, "sluice::slot_pool", "room for the item");
+    check(free_ != no_slot, "sluice::slot_pool", "a free slot for the item");
     const auto n = free_;
     entry& e = entries_[n];
     std::construct_at(&e.item, std::move(from));
@@ -82,7 +82,7 @@ class slot_pool {
     Key key{};
     std::size_t weight = 0;
     slot_number older = no_slot;
-    slot_number newer = no_slot;  // of a free one: the next that is free
+    slot_number newer = no_slot;  // of a free slot: the next free slot
   };
 
   std::unique_ptr<entry[]> entries_;
@@ -91,7 +91,7 @@ class slot_pool {
   slot_number free_ = no_slot;
 };
 
-// `Before(a, b)`: whether slot a comes out before slot b.
+// `Before(a, b)` returns whether slot a is taken before slot b.
 template <class Before>
 class slot_heap {
  public:
@@ -104,7 +104,7 @@ class slot_heap {
   slot_number top() const noexcept { return heap_.front(); }
 
   void add(slot_number n) noexcept {
-    heap_.push_back(n);  // within what was reserved
+    heap_.push_back(n);  // within the reserved capacity
     rise(heap_.size() - 1);
   }
 

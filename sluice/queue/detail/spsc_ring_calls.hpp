@@ -1,6 +1,6 @@
 #pragma once
 
-// The waiting calls of spsc_ring.hpp, made of one push and one pop operation, and the batches.
+// Bodies of spsc_ring: the wait operations of push and pop, batches.
 
 #include "sluice/queue/spsc_ring.hpp"
 
@@ -12,18 +12,18 @@ class spsc_ring<T>::push_op {
   push_op(spsc_ring& ring, T& item) noexcept : ring_(ring), item_(item) {}
 
   bool ready() const noexcept {
-    return ring_.has_room() || ring_.closed_.load(relaxed);
+    return ring_.has_free_slots() || ring_.closed_.load(relaxed);
   }
   bool attempt() { return ring_.offer(item_, done_); }
-  enlisted enlist(waiter& who) {
+  enlisted enlist(waiter& waiting) {
     add_one(ring_.push_waits_);
-    const auto joined = ring_.enlist(ring_.producer_, node_, who, "one producer at a time",
+    const auto joined = ring_.enlist(ring_.producer_, node_, waiting, "one producer at a time",
                                      [this] { return ready(); });
     if (joined != enlisted::finished) return joined;
     finish();
     return joined;
   }
-  // Nobody else can use the room: the producer itself moves the item in.
+  // Only this producer can use the free slot: it moves the item in itself.
   bool woken() {
     finish();
     return true;
@@ -34,7 +34,9 @@ class spsc_ring<T>::push_op {
     if (ended == status::timed_out) ring_.note_rejected();
     return ended ? done_ : ended;
   }
-  watch::subject about() const noexcept { return ring_.about(watch::side::gives); }
+  wait_report::subject wait_subject() const noexcept {
+    return ring_.wait_subject(wait_report::side::producer);
+  }
 
  private:
   void finish() {
@@ -56,9 +58,9 @@ class spsc_ring<T>::pop_op {
     return ring_.has_items() || ring_.sealed_.load(relaxed);
   }
   bool attempt() { return ring_.poll(slot_, done_); }
-  enlisted enlist(waiter& who) {
+  enlisted enlist(waiter& waiting) {
     add_one(ring_.pop_waits_);
-    const auto joined = ring_.enlist(ring_.consumer_, node_, who, "one consumer at a time",
+    const auto joined = ring_.enlist(ring_.consumer_, node_, waiting, "one consumer at a time",
                                      [this] { return ready(); });
     if (joined != enlisted::finished) return joined;
     finish();
@@ -74,7 +76,9 @@ class spsc_ring<T>::pop_op {
     if (!ended) return ended;
     return spsc_ring::to_outcome(slot_, done_);
   }
-  watch::subject about() const noexcept { return ring_.about(watch::side::takes); }
+  wait_report::subject wait_subject() const noexcept {
+    return ring_.wait_subject(wait_report::side::consumer);
+  }
 
  private:
   void finish() {
@@ -93,7 +97,7 @@ template <class T>
 outcome<std::vector<T>> spsc_ring<T>::try_pop_some(std::size_t max, call_site at) {
   check_some(max, at);
   std::vector<T> taken;
-  const bool sealed = sealed_.load(acquire);  // before looking: then what is inside is all
+  const bool sealed = sealed_.load(acquire);  // before tail_ is read, which then finds every item
   taken.reserve(std::min(max, size() + 1));
   take_more(taken, max);
   if (!taken.empty()) return taken;

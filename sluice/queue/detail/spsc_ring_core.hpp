@@ -1,8 +1,8 @@
 #pragma once
 
-// The two ends of spsc_ring.hpp, where a side waits, and closing.
+// Bodies of spsc_ring: push and pop without waiting, the waiting state of a side, closing.
 
-#include "sluice/base/shared.hpp"
+#include "sluice/base/race_checked.hpp"
 #include "sluice/queue/spsc_ring.hpp"
 #include "sluice/sync/backoff.hpp"
 
@@ -15,7 +15,7 @@ spsc_ring<T>::spsc_ring(options o)
       mask_(mask_for(o)),
       slots_(std::allocator<T>().allocate(static_cast<std::size_t>(mask_ + 1))),
       rejects_(o.overflow == overflow::reject) {
-  if (!name_.empty()) watch::set_name(this, name_);
+  if (!name_.empty()) wait_report::set_name(this, name_);
 }
 
 template <class T>
@@ -27,13 +27,13 @@ std::uint64_t spsc_ring<T>::mask_for(const options& o) {
 
 template <class T>
 spsc_ring<T>::~spsc_ring() {
-  // The item that the consumer took, or the room that the producer saw, is there before the other
-  // side's call is quite over. acquire: pairs with the release in end_push and end_pop.
+  // A side may have seen the other's index, and destroy the ring, before the other's call has
+  // ended: waits for its end. acquire: pairs with the release in end_push and end_pop.
   for (backoff again; pushing_.load(acquire) || popped_.load(acquire) != head_.load(relaxed);) {
     again.pause();
   }
   {
-    const std::lock_guard hold(guard_);  // a close may still be about to let go of it
+    const std::lock_guard hold(guard_);  // a close may still have to release it
     check_named(consumer_.list.empty(), type, name_.c_str(),
                 "no consumer waiting inside at its destruction");
     check_named(producer_.list.empty(), type, name_.c_str(),
@@ -42,23 +42,23 @@ spsc_ring<T>::~spsc_ring() {
   const auto tail = tail_.load(acquire);
   for (auto head = head_.load(acquire); head != tail; ++head) std::destroy_at(at(head));
   std::allocator<T>().deallocate(slots_, static_cast<std::size_t>(mask_ + 1));
-  watch::gone(this);
+  wait_report::destroyed(this);
 }
 
 // ---- the producer's end
 
 template <class T>
-inline std::size_t spsc_ring<T>::room(std::uint64_t tail) {
+inline std::size_t spsc_ring<T>::free_slots(std::uint64_t tail) {
   if (tail - head_seen_ >= capacity_) {
-    watch::used(this, watch::side::gives);
-    // acquire: pairs with the release in end_pop; the slots are free to be written.
+    wait_report::used(this, wait_report::side::producer);
+    // acquire: pairs with the release in end_pop, so the consumer has finished with the slots.
     head_seen_ = head_.load(acquire);
     saw(most_by_producer_, static_cast<std::size_t>(tail - head_seen_));
   }
   return capacity_ - static_cast<std::size_t>(tail - head_seen_);
 }
 
-// False: it is closed.
+// Returns false if the ring is closed.
 template <class T>
 inline bool spsc_ring<T>::begin_push() {
   check_named(!pushing_.load(relaxed), type, name_.c_str(), "one producer at a time");
@@ -96,7 +96,7 @@ bool spsc_ring<T>::refuse(status& done) {
 template <class T>
 [[gnu::always_inline]] inline bool spsc_ring<T>::offer(T& item, status& done) {
   const auto tail = tail_.load(relaxed);
-  if (room(tail) == 0) [[unlikely]] return refuse(done);
+  if (free_slots(tail) == 0) [[unlikely]] return refuse(done);
   if (!begin_push()) [[unlikely]] {
     done = status::closed;
     return true;
@@ -117,7 +117,7 @@ template <class T>
 bool spsc_ring<T>::offer_some(std::span<T> items, batch_result& result) {
   while (result.count < items.size()) {
     const auto tail = tail_.load(relaxed);
-    const auto count = std::min(items.size() - result.count, room(tail));
+    const auto count = std::min(items.size() - result.count, free_slots(tail));
     if (count == 0) return refuse(result.status);
     if (!begin_push()) {
       result.status = status::closed;
@@ -142,20 +142,20 @@ bool spsc_ring<T>::offer_some(std::span<T> items, batch_result& result) {
 
 // ---- the consumer's end
 
-// Every look at the other side's index takes its cache line away while it is in use. So a consumer
-// whose last look found little waits about as long as a look costs before the next: a producer that
-// is busy gets ahead, and a stream moves half as fast again. One that found nothing, or a single
-// item, does not wait: that is no stream.
-inline constexpr std::uint64_t little_found = 32;
-inline constexpr int pauses_before_look = 4;
+// Reading tail_ takes its cache line from the producer. So a consumer whose last read found few
+// items pauses for about the cost of a read before it reads again: a busy producer gets ahead,
+// which makes a stream about 1.5 times as fast. It does not pause after finding no item or one:
+// that is no stream.
+inline constexpr std::uint64_t few_found = 32;
+inline constexpr int pauses_before_read = 4;
 
-// How many the consumer knows of, after looking again if that is fewer than it wants.
+// Returns the number of available items. Reads tail_ again only if fewer than `wanted` are known.
 template <class T>
 inline std::size_t spsc_ring<T>::items(std::uint64_t head, std::size_t wanted) {
   if (tail_seen_ - head < wanted) {
-    watch::used(this, watch::side::takes);
-    if (found_ - 2 < little_found && capacity_ > 2 * little_found) {
-      for (int left = pauses_before_look; left > 0; --left) seam::pause();
+    wait_report::used(this, wait_report::side::consumer);
+    if (found_ - 2 < few_found && capacity_ > 2 * few_found) {
+      for (int left = pauses_before_read; left > 0; --left) seam::pause();
     }
     const auto tail = tail_.load(acquire);  // acquire: pairs with the release in end_push
     found_ = tail - tail_seen_;
@@ -168,10 +168,10 @@ inline std::size_t spsc_ring<T>::items(std::uint64_t head, std::size_t wanted) {
 template <class T>
 inline void spsc_ring<T>::end_pop(std::uint64_t head) {
   wake_batch wakes;
-  head_.store(head, release);  // release: pairs with the acquire in room
+  head_.store(head, release);  // release: pairs with the acquire in free_slots
   seam::light_barrier();       // pairs with the heavy one in enlist
   if (producer_.waits.load(relaxed)) [[unlikely]] {
-    claim(producer_, wakes, [this] { return has_room(); });
+    claim(producer_, wakes, [this] { return has_free_slots(); });
   }
   popped_.store(head, release);  // release: pairs with the acquire in the destructor
 }
@@ -181,7 +181,7 @@ template <class T>
   const auto head = head_.load(relaxed);
   check_named(popped_.load(relaxed) == head, type, name_.c_str(), "one consumer at a time");
   if (items(head, 1) == 0) [[unlikely]] {
-    // acquire: what went in before the seal is seen by looking again after it.
+    // acquire: pairs with the release in seal, so reading tail_ again finds every item.
     const bool sealed = sealed_.load(acquire);
     if (!sealed || items(head, 1) == 0) {
       done = sealed ? status::closed : status::empty;
@@ -201,7 +201,7 @@ template <class T>
 void spsc_ring<T>::take_more(std::vector<T>& taken, std::size_t max) {
   const auto head = head_.load(relaxed);
   check_named(popped_.load(relaxed) == head, type, name_.c_str(), "one consumer at a time");
-  const auto most = std::min(max, taken.capacity());  // growing it could throw and lose some
+  const auto most = std::min(max, taken.capacity());  // growing could throw and lose items
   const auto wanted = most - std::min(most, taken.size());
   const auto end = head + std::min(items(head, wanted), wanted);
   auto next = head;
@@ -212,7 +212,7 @@ void spsc_ring<T>::take_more(std::vector<T>& taken, std::size_t max) {
       std::destroy_at(at(next));
     }
   } catch (...) {
-    if (taken.empty()) throw;  // else those taken must not be lost with the exception
+    if (taken.empty()) throw;  // otherwise the taken items must not be lost with the exception
   }
   if (next != head) end_pop(next);
 }
@@ -221,69 +221,69 @@ void spsc_ring<T>::take_more(std::vector<T>& taken, std::size_t max) {
 
 template <class T>
 template <class Found>
-enlisted spsc_ring<T>::enlist(side& mine, wait_node& node, waiter& who, const char* alone,
-                              Found&& found) {
-  mine.waits.store(true, relaxed);
+enlisted spsc_ring<T>::enlist(side& waiting_side, wait_node& node, waiter& waiting,
+                              const char* alone, Found&& found) {
+  waiting_side.waits.store(true, relaxed);
   seam::heavy_barrier();
   const std::lock_guard hold(guard_);
-  check_named(mine.list.empty(), type, name_.c_str(), alone);
+  check_named(waiting_side.list.empty(), type, name_.c_str(), alone);
   if (!found()) {
-    const auto joined = join(mine.list, node, who);
+    const auto joined = link_waiter(waiting_side.list, node, waiting);
     if (joined == enlisted::waiting) return joined;
-    mine.waits.store(false, relaxed);
+    waiting_side.waits.store(false, relaxed);
     return joined;
   }
-  mine.waits.store(false, relaxed);
+  waiting_side.waits.store(false, relaxed);
   return enlisted::finished;
 }
 
 template <class T>
-void spsc_ring<T>::retract(side& mine, wait_node& node) noexcept {
+void spsc_ring<T>::retract(side& waiting_side, wait_node& node) noexcept {
   const std::lock_guard hold(guard_);
   if (node.linked()) node.unlink();
-  mine.waits.store(false, relaxed);
+  waiting_side.waits.store(false, relaxed);
 }
 
 template <class T>
 template <class Found>
-void spsc_ring<T>::claim(side& other, wake_batch& wakes, Found&& found) noexcept {
+void spsc_ring<T>::claim(side& waiting_side, wake_batch& wakes, Found&& found) noexcept {
   const std::lock_guard hold(guard_);
-  // It may be on its way in, and will look; or it looked, took what this call has put there, came
-  // back and waits for the next: then it is not for this call to wake it.
-  if (other.list.empty() || !found()) return;
-  if (auto* const node = claim_front(other.list)) wakes.add(*node->who);
-  other.waits.store(false, relaxed);
+  // An empty list: the side has not joined yet and will check the indices itself. `found` is false:
+  // the side has already taken this call's item or slot and waits for the next one.
+  if (waiting_side.list.empty() || !found()) return;
+  if (auto* const node = claim_front(waiting_side.list)) wakes.add(*node->waiting);
+  waiting_side.waits.store(false, relaxed);
 }
 
-// ---- either side, and others
+// ---- closing and counters
 
 template <class T>
 bool spsc_ring<T>::close() {
-  // acq_rel: what the closer did before is seen by whoever sees it closed.
+  // acq_rel: a thread that sees the ring closed also sees the closer's earlier writes.
   const bool first = !closed_.exchange(true, acq_rel);
-  seam::heavy_barrier();  // pairs with the light one in begin_push: it sees this, or we see it
-  // acquire: the item of a push that was under way is seen before the seal.
+  seam::heavy_barrier();  // pairs with the light one in begin_push: one side sees the other's store
+  // acquire: pairs with the release in end_push, so a push in progress is complete before the seal.
   for (backoff again; pushing_.load(acquire);) again.pause();
   seal();
   return first;
 }
 
-// By a closer when no push is under way, or by the producer, which knows that none is.
+// Called by a closer when no push is in progress, or by the producer outside of a push.
 template <class T>
 void spsc_ring<T>::seal() {
   if (sealed_.load(acquire)) return;
   wake_batch wakes;
   const std::lock_guard hold(guard_);
   sealed_.store(true, release);  // release: pairs with the acquire in poll
-  for (side* waiting : {&consumer_, &producer_}) {
-    if (auto* const node = claim_front(waiting->list)) wakes.add(*node->who);
-    waiting->waits.store(false, relaxed);
+  for (side* either : {&consumer_, &producer_}) {
+    if (auto* const node = claim_front(either->list)) wakes.add(*node->waiting);
+    either->waits.store(false, relaxed);
   }
 }
 
 template <class T>
 std::size_t spsc_ring<T>::size() const noexcept {
-  // In this order the difference cannot be negative; it may have grown in between.
+  // In this order the difference cannot be negative; it may be too large, hence the min.
   const auto head = head_.load(acquire);
   const auto tail = tail_.load(acquire);
   return std::min(static_cast<std::size_t>(tail - head), capacity_);

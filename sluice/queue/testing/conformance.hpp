@@ -1,6 +1,6 @@
 #pragma once
 
-// What every queue of the library promises, as one typed suite. See queue_kinds.hpp for a Kind.
+// The typed suite of the guarantees of every queue. See queue_kinds.hpp for a Kind.
 
 #include <atomic>
 #include <chrono>
@@ -24,16 +24,16 @@ namespace sluice::testing {
 
 using namespace std::chrono_literals;
 
-// The words of these tests.
+// The operations that these tests are written in.
 template <class Kind>
 class QueueConformance : public ::testing::Test {
  public:
   using queue_type = typename Kind::queue;
   using item_type = typename Kind::item;
 
-  // Longer than any test may take: a wait that ends for another reason than its deadline.
+  // Longer than any test: for a wait that must not end by its deadline.
   static constexpr auto long_time = 10min;
-  // How many of one side may wait at a time.
+  // The number of producers, or consumers, that wait at a time.
   static constexpr std::size_t crowd = Kind::is_shared ? 4 : 1;
 
   void open(std::size_t capacity, overflow full = overflow::block) {
@@ -57,10 +57,10 @@ class QueueConformance : public ::testing::Test {
     ASSERT_TRUE(Kind::is_whole(i)) << "a push that failed took the item";
     EXPECT_EQ(Kind::value_of(i), value);
   }
-  void someone_pops(std::size_t count = 1) {
+  void await_consumers(std::size_t count = 1) {
     eventually([&] { return q->waiting_to_pop() == count; }, "consumers to be parked");
   }
-  void someone_pushes(std::size_t count = 1) {
+  void await_producers(std::size_t count = 1) {
     eventually([&] { return q->waiting_to_push() == count; }, "producers to be parked");
   }
 
@@ -69,7 +69,7 @@ class QueueConformance : public ::testing::Test {
 
 TYPED_TEST_SUITE_P(QueueConformance);
 
-// A coroutine that pops once and leaves what it got.
+// A coroutine that pops once and stores the result in `got`.
 template <class Queue, class Item>
 detached pop_once(Queue& q, std::optional<outcome<Item>>& got, wait_limits limits = {}) {
   got.emplace(co_await q.async_pop(std::move(limits)));
@@ -102,13 +102,13 @@ TYPED_TEST_P(QueueConformance, OrderIsKeptAcrossTheEndOfTheBuffer) {
   EXPECT_TRUE(this->q->empty());
 }
 
-TYPED_TEST_P(QueueConformance, TryPopOfAnEmptyQueueSaysEmpty) {
+TYPED_TEST_P(QueueConformance, TryPopOfAnEmptyQueueReturnsEmpty) {
   this->open(2);
   EXPECT_EQ(this->q->try_pop().status(), status::empty);
   EXPECT_EQ(this->q->try_pop_some(5).status(), status::empty);
 }
 
-TYPED_TEST_P(QueueConformance, TryPushToAFullQueueSaysFullAndLeavesTheItem) {
+TYPED_TEST_P(QueueConformance, TryPushToAFullQueueReturnsFullAndLeavesTheItem) {
   this->open_full(2);
   auto item = TypeParam::make(7);
   EXPECT_EQ(this->q->try_push(std::move(item)), status::full);
@@ -122,7 +122,7 @@ TYPED_TEST_P(QueueConformance, RejectingQueueNeverMakesAProducerWait) {
   auto item = TypeParam::make(7);
   EXPECT_EQ(this->q->push(std::move(item)), status::full);
   this->expect_untouched(item, 7);
-  EXPECT_EQ(this->q->try_push_for(std::move(item), this->long_time), status::full);
+  EXPECT_EQ(this->q->push(std::move(item), this->long_time), status::full);
   this->expect_untouched(item, 7);
   std::optional<status> got;
   push_once(*this->q, item, got);
@@ -132,7 +132,7 @@ TYPED_TEST_P(QueueConformance, RejectingQueueNeverMakesAProducerWait) {
   EXPECT_EQ(this->q->stats().rejected, 3u);
 }
 
-TYPED_TEST_P(QueueConformance, CapacityAndSizeAreWhatTheyAre) {
+TYPED_TEST_P(QueueConformance, CapacityAndSizeAreExact) {
   this->open(5);
   EXPECT_EQ(this->q->capacity(), 5u);
   EXPECT_TRUE(this->q->empty());
@@ -142,8 +142,8 @@ TYPED_TEST_P(QueueConformance, CapacityAndSizeAreWhatTheyAre) {
   EXPECT_EQ(this->q->name(), "under test");
 }
 
-TYPED_TEST_P(QueueConformance, WhatIsLeftInsideIsDestroyedWithTheQueue) {
-  this->open_full(5);  // the leak checker looks
+TYPED_TEST_P(QueueConformance, ItemsInsideAreDestroyedWithTheQueue) {
+  this->open_full(5);  // the leak checker detects a missing destructor call
   this->expect_next(0);
   this->q.reset();
 }
@@ -154,7 +154,7 @@ TYPED_TEST_P(QueueConformance, PopWaitsWhileEmpty) {
   this->open(2);
   std::optional<outcome<typename TypeParam::item>> got;
   std::jthread consumer([&] { got.emplace(this->q->pop()); });
-  this->someone_pops();
+  this->await_consumers();
   EXPECT_EQ(this->q->push(TypeParam::make(3)), status::ok);
   consumer.join();
   ASSERT_TRUE(*got);
@@ -165,7 +165,7 @@ TYPED_TEST_P(QueueConformance, PushWaitsWhileFull) {
   this->open_full(2);
   status done = status::stopped;
   std::jthread producer([&] { done = this->q->push(TypeParam::make(2)); });
-  this->someone_pushes();
+  this->await_producers();
   EXPECT_EQ(this->q->size(), 2u);
   this->expect_next(0);
   producer.join();
@@ -186,7 +186,7 @@ TYPED_TEST_P(QueueConformance, CoroutineWaitsForAnItem) {
   EXPECT_TRUE(this->q->empty());
 }
 
-TYPED_TEST_P(QueueConformance, CoroutineWaitsForRoom) {
+TYPED_TEST_P(QueueConformance, CoroutineWaitsForCapacity) {
   this->open_full(1);
   auto item = TypeParam::make(1);
   std::optional<status> got;
@@ -246,11 +246,11 @@ TYPED_TEST_P(QueueConformance, ThreadAndCoroutineMeetInOneQueue) {
 TYPED_TEST_P(QueueConformance, TimedPopGivesUpHavingTakenNothing) {
   this->open(1);
   const auto start = std::chrono::steady_clock::now();
-  EXPECT_EQ(this->q->try_pop_for(2ms).status(), status::timed_out);
+  EXPECT_EQ(this->q->pop(2ms).status(), status::timed_out);
   EXPECT_GE(std::chrono::steady_clock::now() - start, 2ms);
-  EXPECT_EQ(this->q->try_pop_until(std::chrono::steady_clock::now() + 1ms).status(),
+  EXPECT_EQ(this->q->pop(std::chrono::steady_clock::now() + 1ms).status(),
             status::timed_out);
-  EXPECT_EQ(this->q->try_pop_until(std::chrono::system_clock::now() + 1ms).status(),
+  EXPECT_EQ(this->q->pop(std::chrono::system_clock::now() + 1ms).status(),
             status::timed_out);
   EXPECT_EQ(this->q->waiting_to_pop(), 0u);
   this->fill(1);
@@ -260,9 +260,9 @@ TYPED_TEST_P(QueueConformance, TimedPopGivesUpHavingTakenNothing) {
 TYPED_TEST_P(QueueConformance, TimedPushGivesUpAndLeavesTheItem) {
   this->open_full(1);
   auto item = TypeParam::make(9);
-  EXPECT_EQ(this->q->try_push_for(std::move(item), 2ms), status::timed_out);
+  EXPECT_EQ(this->q->push(std::move(item), 2ms), status::timed_out);
   this->expect_untouched(item, 9);
-  EXPECT_EQ(this->q->try_push_until(std::move(item), std::chrono::steady_clock::now() + 1ms),
+  EXPECT_EQ(this->q->push(std::move(item), std::chrono::steady_clock::now() + 1ms),
             status::timed_out);
   this->expect_untouched(item, 9);
   EXPECT_EQ(this->q->waiting_to_push(), 0u);
@@ -273,31 +273,30 @@ TYPED_TEST_P(QueueConformance, TimedPushGivesUpAndLeavesTheItem) {
 TYPED_TEST_P(QueueConformance, PassedDeadlineStillTriesOnce) {
   this->open(1);
   for (const auto wait : {0ns, std::chrono::nanoseconds(-1), std::chrono::nanoseconds::min()}) {
-    EXPECT_EQ(this->q->try_push_for(TypeParam::make(1), wait), status::ok);
-    EXPECT_EQ(this->q->try_push_for(TypeParam::make(1), wait), status::timed_out);
-    EXPECT_TRUE(this->q->try_pop_for(wait));
-    EXPECT_EQ(this->q->try_pop_for(wait).status(), status::timed_out);
+    EXPECT_EQ(this->q->push(TypeParam::make(1), wait), status::ok);
+    EXPECT_EQ(this->q->push(TypeParam::make(1), wait), status::timed_out);
+    EXPECT_TRUE(this->q->pop(wait));
+    EXPECT_EQ(this->q->pop(wait).status(), status::timed_out);
   }
-  EXPECT_EQ(this->q->try_pop_until(std::chrono::steady_clock::time_point::min()).status(),
+  EXPECT_EQ(this->q->pop(std::chrono::steady_clock::time_point::min()).status(),
             status::timed_out);
 }
 
-TYPED_TEST_P(QueueConformance, DurationTooLongToRepresentMeansForEver) {
+TYPED_TEST_P(QueueConformance, DurationTooLongToRepresentNeverTimesOut) {
   this->open(1);
   std::optional<outcome<typename TypeParam::item>> got;
-  std::jthread consumer([&] { got.emplace(this->q->try_pop_for(std::chrono::hours::max())); });
-  this->someone_pops();
+  std::jthread consumer([&] { got.emplace(this->q->pop(std::chrono::hours::max())); });
+  this->await_consumers();
   this->fill(1);
   consumer.join();
   EXPECT_TRUE(*got);
   this->fill(1);
   status done = status::stopped;
   std::jthread producer([&] {
-    done = this->q->try_push_for(TypeParam::make(1),
-                                 std::chrono::duration<double>(
+    done = this->q->push(TypeParam::make(1), std::chrono::duration<double>(
                                      std::numeric_limits<double>::infinity()));
   });
-  this->someone_pushes();
+  this->await_producers();
   this->expect_next(0);
   producer.join();
   EXPECT_EQ(done, status::ok);
@@ -306,8 +305,8 @@ TYPED_TEST_P(QueueConformance, DurationTooLongToRepresentMeansForEver) {
 TYPED_TEST_P(QueueConformance, ServedBeforeTheDeadlineIsNotTimedOut) {
   this->open(1);
   std::optional<outcome<typename TypeParam::item>> got;
-  std::jthread consumer([&] { got.emplace(this->q->try_pop_for(this->long_time)); });
-  this->someone_pops();
+  std::jthread consumer([&] { got.emplace(this->q->pop(this->long_time)); });
+  this->await_consumers();
   this->fill(1);
   consumer.join();
   EXPECT_TRUE(*got);
@@ -318,7 +317,7 @@ TYPED_TEST_P(QueueConformance, DeadlineMayBeOnAManualClock) {
   manual_clock clock;
   const wait_limits limits{deadline::after(5s, clock), {}};
   std::optional<outcome<typename TypeParam::item>> by_thread;
-  std::jthread consumer([&] { by_thread.emplace(this->q->pop_within(limits)); });
+  std::jthread consumer([&] { by_thread.emplace(this->q->pop(limits)); });
   eventually([&] { return clock.pending() == 1; });
   clock.advance(4s);
   EXPECT_EQ(clock.pending(), 1u);
@@ -365,7 +364,7 @@ TYPED_TEST_P(QueueConformance, StopEndsAWaitingPop) {
   std::stop_source stop;
   std::optional<outcome<typename TypeParam::item>> got;
   std::jthread consumer([&] { got.emplace(this->q->pop(stop.get_token())); });
-  this->someone_pops();
+  this->await_consumers();
   stop.request_stop();
   consumer.join();
   EXPECT_EQ(got->status(), status::stopped);
@@ -380,7 +379,7 @@ TYPED_TEST_P(QueueConformance, StopEndsAWaitingPushAndLeavesTheItem) {
   auto item = TypeParam::make(5);
   status done = status::ok;
   std::jthread producer([&] { done = this->q->push(std::move(item), stop.get_token()); });
-  this->someone_pushes();
+  this->await_producers();
   stop.request_stop();
   producer.join();
   EXPECT_EQ(done, status::stopped);
@@ -393,9 +392,9 @@ TYPED_TEST_P(QueueConformance, StopEndsTimedWaitsToo) {
   std::stop_source stop;
   std::optional<outcome<typename TypeParam::item>> got;
   std::jthread consumer([&] {
-    got.emplace(this->q->try_pop_for(this->long_time, stop.get_token()));
+    got.emplace(this->q->pop({this->long_time, stop.get_token()}));
   });
-  this->someone_pops();
+  this->await_consumers();
   stop.request_stop();
   consumer.join();
   EXPECT_EQ(got->status(), status::stopped);
@@ -405,11 +404,10 @@ TYPED_TEST_P(QueueConformance, StopEndsTimedWaitsToo) {
   auto item = TypeParam::make(5);
   status done = status::ok;
   std::jthread producer([&] {
-    done = this->q->try_push_until(std::move(item),
-                                   std::chrono::steady_clock::now() + this->long_time,
-                                   again.get_token());
+    done = this->q->push(std::move(item), {std::chrono::steady_clock::now() + this->long_time,
+                                           again.get_token()});
   });
-  this->someone_pushes();
+  this->await_producers();
   again.request_stop();
   producer.join();
   EXPECT_EQ(done, status::stopped);
@@ -445,13 +443,13 @@ TYPED_TEST_P(QueueConformance, StopRequestedBeforeWinsOverReadiness) {
   stop.request_stop();
   auto item = TypeParam::make(5);
   EXPECT_EQ(this->q->push(std::move(item), stop.get_token()), status::stopped);
-  EXPECT_EQ(this->q->try_push_for(std::move(item), 1s, stop.get_token()), status::stopped);
+  EXPECT_EQ(this->q->push(std::move(item), {1s, stop.get_token()}), status::stopped);
   std::optional<status> pushed;
   push_once(*this->q, item, pushed, {{}, stop.get_token()});
   EXPECT_EQ(pushed, status(status::stopped));
   this->expect_untouched(item, 5);
   EXPECT_EQ(this->q->pop(stop.get_token()).status(), status::stopped);
-  EXPECT_EQ(this->q->try_pop_for(1s, stop.get_token()).status(), status::stopped);
+  EXPECT_EQ(this->q->pop({1s, stop.get_token()}).status(), status::stopped);
   EXPECT_EQ(this->q->pop_some(4, {{}, stop.get_token()}).status(), status::stopped);
   std::optional<outcome<typename TypeParam::item>> got;
   pop_once(*this->q, got, {{}, stop.get_token()});
@@ -470,7 +468,7 @@ TYPED_TEST_P(QueueConformance, CloseWakesEveryConsumer) {
       if (this->q->pop().status() == status::closed) ++closed;
     });
   }
-  this->someone_pops(this->crowd);
+  this->await_consumers(this->crowd);
   std::optional<outcome<typename TypeParam::item>> got;
   if (TypeParam::is_shared) pop_once(*this->q, got);
   EXPECT_TRUE(this->q->close());
@@ -492,7 +490,7 @@ TYPED_TEST_P(QueueConformance, CloseWakesEveryProducerAndLeavesTheItems) {
       if (this->q->push(std::move(item)) == status::closed && TypeParam::is_whole(item)) ++closed;
     });
   }
-  this->someone_pushes(this->crowd);
+  this->await_producers(this->crowd);
   auto item = TypeParam::make(9);
   std::optional<status> got;
   if (TypeParam::is_shared) push_once(*this->q, item, got);
@@ -524,27 +522,27 @@ TYPED_TEST_P(QueueConformance, CloseEndsWaitingCoroutines) {
   this->expect_untouched(item, 5);
 }
 
-TYPED_TEST_P(QueueConformance, WhatIsInsideCanBeTakenAfterCloseThenItSaysClosed) {
+TYPED_TEST_P(QueueConformance, ItemsInsideCanBeTakenAfterCloseThenPopReturnsClosed) {
   this->open(4);
   this->fill(3);
   this->q->close();
   EXPECT_TRUE(this->q->is_closed());
   EXPECT_EQ(TypeParam::value_of(*this->q->pop()), 0);
-  EXPECT_EQ(TypeParam::value_of(*this->q->try_pop_for(1s)), 1);
+  EXPECT_EQ(TypeParam::value_of(*this->q->pop(1s)), 1);
   std::optional<outcome<typename TypeParam::item>> got;
   pop_once(*this->q, got);
   ASSERT_TRUE(got.has_value());
   EXPECT_EQ(TypeParam::value_of(**got), 2);
   EXPECT_EQ(this->q->pop().status(), status::closed);
   EXPECT_EQ(this->q->try_pop().status(), status::closed);
-  EXPECT_EQ(this->q->try_pop_for(this->long_time).status(), status::closed);
+  EXPECT_EQ(this->q->pop(this->long_time).status(), status::closed);
   EXPECT_EQ(this->q->pop_some(3).status(), status::closed);
   EXPECT_EQ(this->q->try_pop_some(3).status(), status::closed);
   pop_once(*this->q, got);
   EXPECT_EQ(got->status(), status::closed);
 }
 
-TYPED_TEST_P(QueueConformance, PushAfterCloseSaysClosedAndLeavesTheItem) {
+TYPED_TEST_P(QueueConformance, PushAfterCloseReturnsClosedAndLeavesTheItem) {
   this->open(4);
   EXPECT_FALSE(this->q->is_closed());
   EXPECT_TRUE(this->q->close());
@@ -552,7 +550,7 @@ TYPED_TEST_P(QueueConformance, PushAfterCloseSaysClosedAndLeavesTheItem) {
   auto item = TypeParam::make(5);
   EXPECT_EQ(this->q->push(std::move(item)), status::closed);
   EXPECT_EQ(this->q->try_push(std::move(item)), status::closed);
-  EXPECT_EQ(this->q->try_push_for(std::move(item), this->long_time), status::closed);
+  EXPECT_EQ(this->q->push(std::move(item), this->long_time), status::closed);
   std::optional<status> got;
   push_once(*this->q, item, got);
   EXPECT_EQ(got, status(status::closed));
@@ -563,13 +561,13 @@ TYPED_TEST_P(QueueConformance, PushAfterCloseSaysClosedAndLeavesTheItem) {
   EXPECT_TRUE(this->q->empty());
 }
 
-TYPED_TEST_P(QueueConformance, CloseOfAFullQueueTellsProducersClosedAndNotFull) {
+TYPED_TEST_P(QueueConformance, PushToAClosedFullQueueReturnsClosedAndNotFull) {
   this->open_full(1);
   this->q->close();
   EXPECT_EQ(this->q->try_push(TypeParam::make(1)), status::closed);
 }
 
-TYPED_TEST_P(QueueConformance, WorkerLoopEndsAfterCloseHavingSeenEverything) {
+TYPED_TEST_P(QueueConformance, WorkerLoopTakesAllItemsAndEndsAfterClose) {
   this->open(4);
   std::vector<int> seen;
   std::jthread worker([&] {
@@ -584,7 +582,7 @@ TYPED_TEST_P(QueueConformance, WorkerLoopEndsAfterCloseHavingSeenEverything) {
 
 // ---- batches
 
-TYPED_TEST_P(QueueConformance, BatchPushTakesWhatFitsAndLeavesTheRest) {
+TYPED_TEST_P(QueueConformance, BatchPushPushesTheFittingItemsAndLeavesTheRest) {
   this->open(3);
   std::vector<typename TypeParam::item> items;
   for (int i = 0; i < 5; ++i) items.push_back(TypeParam::make(i));
@@ -597,7 +595,7 @@ TYPED_TEST_P(QueueConformance, BatchPushTakesWhatFitsAndLeavesTheRest) {
   for (int i = 0; i < 3; ++i) this->expect_next(i);
 }
 
-TYPED_TEST_P(QueueConformance, BatchPushWaitsForRoomUntilAllAreIn) {
+TYPED_TEST_P(QueueConformance, BatchPushWaitsUntilAllItemsArePushed) {
   this->open(2);
   std::vector<typename TypeParam::item> items;
   for (int i = 0; i < 20; ++i) items.push_back(TypeParam::make(i));
@@ -613,7 +611,7 @@ TYPED_TEST_P(QueueConformance, BatchPushWaitsForRoomUntilAllAreIn) {
   EXPECT_EQ(result.status, status::ok);
 }
 
-TYPED_TEST_P(QueueConformance, BatchPushSaysHowFarItCameWhenItGaveUp) {
+TYPED_TEST_P(QueueConformance, BatchPushThatGivesUpReturnsTheNumberOfPushedItems) {
   this->open(2);
   std::vector<typename TypeParam::item> items;
   for (int i = 0; i < 4; ++i) items.push_back(TypeParam::make(i));
@@ -627,11 +625,11 @@ TYPED_TEST_P(QueueConformance, BatchPushSaysHowFarItCameWhenItGaveUp) {
   batch_result stopped;
   const std::span rest(items.begin() + 2, items.end());
   std::jthread producer([&] { stopped = this->q->push_all(rest, {{}, stop.get_token()}); });
-  this->someone_pushes();
+  this->await_producers();
   this->expect_next(0);
-  this->someone_pushes();
+  this->await_producers();
   eventually([&] { return this->q->size() == 2; });
-  this->someone_pushes();
+  this->await_producers();
   stop.request_stop();
   producer.join();
   EXPECT_EQ(stopped.count, 1u);
@@ -640,7 +638,7 @@ TYPED_TEST_P(QueueConformance, BatchPushSaysHowFarItCameWhenItGaveUp) {
   EXPECT_EQ(this->q->push_all({}).status, status::ok);
 }
 
-TYPED_TEST_P(QueueConformance, PopSomeTakesWhatIsThereUpToTheMost) {
+TYPED_TEST_P(QueueConformance, PopSomeTakesAvailableItemsUpToTheMaximum) {
   this->open(8);
   this->fill(5);
   auto three = this->q->pop_some(3);
@@ -661,18 +659,18 @@ TYPED_TEST_P(QueueConformance, PopSomeWaitsForTheFirst) {
     auto got = this->q->pop_some(8);
     if (got) count = got->size();
   });
-  this->someone_pops();
+  this->await_consumers();
   this->fill(1);
   consumer.join();
   EXPECT_EQ(count, 1u);
 }
 
-TYPED_TEST_P(QueueConformance, PopSomeMakesRoomForWaitingProducers) {
+TYPED_TEST_P(QueueConformance, PopSomeFreesCapacityForWaitingProducers) {
   this->open_full(2);
   std::jthread producer([&] {
     for (int i = 2; i < 6; ++i) EXPECT_EQ(this->q->push(TypeParam::make(i)), status::ok);
   });
-  this->someone_pushes();
+  this->await_producers();
   int next = 0;
   while (next < 6) {
     auto some = this->q->pop_some(2);
@@ -683,18 +681,18 @@ TYPED_TEST_P(QueueConformance, PopSomeMakesRoomForWaitingProducers) {
 
 // ---- counters
 
-TYPED_TEST_P(QueueConformance, CountersCountWhatHappened) {
+TYPED_TEST_P(QueueConformance, CountersMatchTheOperations) {
   this->open(2);
   this->fill(2);
   EXPECT_EQ(this->q->try_push(TypeParam::make(1)), status::full);
-  EXPECT_EQ(this->q->try_push_for(TypeParam::make(1), -1s), status::timed_out);
+  EXPECT_EQ(this->q->push(TypeParam::make(1), -1s), status::timed_out);
   this->expect_next(0);
   this->fill(1);
   this->expect_next(1);
   this->expect_next(0);
   EXPECT_EQ(this->q->try_pop().status(), status::empty);
   std::jthread consumer([&] { EXPECT_TRUE(this->q->pop()); });
-  this->someone_pops();
+  this->await_consumers();
   this->fill(1);
   consumer.join();
   const auto stats = this->q->stats();
@@ -708,7 +706,7 @@ TYPED_TEST_P(QueueConformance, CountersCountWhatHappened) {
   EXPECT_EQ(this->q->high_water(), 2u);
 }
 
-TYPED_TEST_P(QueueConformance, HighWaterIsTheMostThatWasEverInside) {
+TYPED_TEST_P(QueueConformance, HighWaterIsTheLargestSizeSoFar) {
   this->open(10);
   EXPECT_EQ(this->q->high_water(), 0u);
   this->fill(3);
@@ -725,23 +723,24 @@ TYPED_TEST_P(QueueConformance, HighWaterIsTheMostThatWasEverInside) {
 
 REGISTER_TYPED_TEST_SUITE_P(
     QueueConformance, ItemsComeOutInTheOrderTheyWentIn, OrderIsKeptAcrossTheEndOfTheBuffer,
-    TryPopOfAnEmptyQueueSaysEmpty, TryPushToAFullQueueSaysFullAndLeavesTheItem,
-    RejectingQueueNeverMakesAProducerWait, CapacityAndSizeAreWhatTheyAre,
-    WhatIsLeftInsideIsDestroyedWithTheQueue, PopWaitsWhileEmpty, PushWaitsWhileFull,
-    CoroutineWaitsForAnItem, CoroutineWaitsForRoom, CoroutineMayPushATemporary,
+    TryPopOfAnEmptyQueueReturnsEmpty, TryPushToAFullQueueReturnsFullAndLeavesTheItem,
+    RejectingQueueNeverMakesAProducerWait, CapacityAndSizeAreExact,
+    ItemsInsideAreDestroyedWithTheQueue, PopWaitsWhileEmpty, PushWaitsWhileFull,
+    CoroutineWaitsForAnItem, CoroutineWaitsForCapacity, CoroutineMayPushATemporary,
     CoroutineIsResumedOnItsOwnSink, ThreadAndCoroutineMeetInOneQueue,
     TimedPopGivesUpHavingTakenNothing, TimedPushGivesUpAndLeavesTheItem,
-    PassedDeadlineStillTriesOnce, DurationTooLongToRepresentMeansForEver,
+    PassedDeadlineStillTriesOnce, DurationTooLongToRepresentNeverTimesOut,
     ServedBeforeTheDeadlineIsNotTimedOut, DeadlineMayBeOnAManualClock,
     CoroutineTimesOutOnTheRealClock, StopEndsAWaitingPop, StopEndsAWaitingPushAndLeavesTheItem,
     StopEndsTimedWaitsToo, StopEndsWaitingCoroutines, StopRequestedBeforeWinsOverReadiness,
     CloseWakesEveryConsumer, CloseWakesEveryProducerAndLeavesTheItems, CloseEndsWaitingCoroutines,
-    WhatIsInsideCanBeTakenAfterCloseThenItSaysClosed, PushAfterCloseSaysClosedAndLeavesTheItem,
-    CloseOfAFullQueueTellsProducersClosedAndNotFull,
-    WorkerLoopEndsAfterCloseHavingSeenEverything, BatchPushTakesWhatFitsAndLeavesTheRest,
-    BatchPushWaitsForRoomUntilAllAreIn, BatchPushSaysHowFarItCameWhenItGaveUp,
-    PopSomeTakesWhatIsThereUpToTheMost, PopSomeWaitsForTheFirst,
-    PopSomeMakesRoomForWaitingProducers, CountersCountWhatHappened,
-    HighWaterIsTheMostThatWasEverInside);
+    ItemsInsideCanBeTakenAfterCloseThenPopReturnsClosed,
+    PushAfterCloseReturnsClosedAndLeavesTheItem,
+    PushToAClosedFullQueueReturnsClosedAndNotFull,
+    WorkerLoopTakesAllItemsAndEndsAfterClose, BatchPushPushesTheFittingItemsAndLeavesTheRest,
+    BatchPushWaitsUntilAllItemsArePushed, BatchPushThatGivesUpReturnsTheNumberOfPushedItems,
+    PopSomeTakesAvailableItemsUpToTheMaximum, PopSomeWaitsForTheFirst,
+    PopSomeFreesCapacityForWaitingProducers, CountersMatchTheOperations,
+    HighWaterIsTheLargestSizeSoFar);
 
 }  // namespace sluice::testing

@@ -1,9 +1,9 @@
 #pragma once
 
-// The queues as the typed tests see them: one way to open each, to make an item and to look at it.
+// The queues of the typed tests, with a common way to open each, to make an item and to inspect it.
 //
-// Items cannot be copied, carry a number, and show whether they have been moved from. A kind opens
-// its queue so that it is first in, first out: equal priorities, times that have come.
+// Items cannot be copied, contain a number, and show whether they have been moved from. A kind
+// opens its queue so that it is first in, first out: equal priorities, times in the past.
 
 #include <cstddef>
 #include <memory>

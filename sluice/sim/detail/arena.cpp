@@ -12,10 +12,10 @@ namespace sluice::sim::detail {
 namespace {
 
 constexpr std::size_t arena_bytes = std::size_t{1} << 30;
-constexpr std::uint8_t poison = 0xdd;  // as a pointer, an address that nothing can be at
+constexpr std::uint8_t poison = 0xdd;  // as a pointer, an unmapped address
 
-// Asked for at the same address in every process, so that a schedule that depends on addresses is
-// the same there too. Where that is taken, anywhere.
+// Requested at the same address in every process, so that a schedule that depends on addresses is
+// the same in all of them. The kernel picks another address if it is taken.
 void* const wanted = reinterpret_cast<void*>(std::uintptr_t{0x6000'0000'0000});
 
 void* reserve(std::size_t bytes, void* at = nullptr) {
@@ -46,7 +46,7 @@ void arena::shade(const void* at, std::size_t bytes, std::uint8_t as) noexcept {
   std::memset(shadow_ + from / unit, as, (bytes + unit - 1) / unit);
 }
 
-void* arena::take(std::size_t bytes, std::size_t alignment, std::uint32_t step) noexcept {
+void* arena::allocate(std::size_t bytes, std::size_t alignment, std::uint32_t step) noexcept {
   bytes = std::max<std::size_t>(bytes, 1);
   const bool reuses = used_ > reuse_after && alignment <= unit;
   const auto kind = class_of(bytes);
@@ -58,8 +58,8 @@ void* arena::take(std::size_t bytes, std::size_t alignment, std::uint32_t step) 
     const auto align = std::max(alignment, unit);
     const auto room = kind + 1 < classes ? std::size_t{1} << kind : bytes;
     const auto start = (used_ + sizeof(header) + align - 1) / align * align;
-    // A block that begins beyond the limit may be taken again by any of its class, so it is as long
-    // as those; below it, as long as was asked for.
+    // A block beyond the limit may be reused by any request of its size class, so it has the full
+    // length of the class; below the limit, the requested length.
     const auto length = start > reuse_after ? std::max(room, bytes) : bytes;
     if (start + length + unit > bytes_) return nullptr;
     at = begin_ + start;
@@ -72,17 +72,17 @@ void* arena::take(std::size_t bytes, std::size_t alignment, std::uint32_t step) 
   return at;
 }
 
-bool arena::give_back(void* at) noexcept {
+bool arena::release(void* at) noexcept {
   if (!owns(at)) return false;
   auto* const head = static_cast<header*>(at) - 1;
   if (head->mark != live_mark) return false;
-  head->mark = gone_mark;
-  shade(at, head->bytes, gone);
+  head->mark = freed_mark;
+  shade(at, head->bytes, freed);
   std::memset(at, poison, head->bytes);
   --live_;
   if (used_ > reuse_after && head->bytes >= sizeof(free_block)) {
     const auto kind = class_of(head->bytes);
-    // Only those are as long as their class that were taken when lengths were rounded up.
+    // Only blocks beyond the limit have the full length of their class.
     if (static_cast<std::size_t>(static_cast<std::byte*>(at) - begin_) > reuse_after) {
       free_[kind] = ::new (at) free_block{free_[kind]};
     }

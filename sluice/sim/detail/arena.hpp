@@ -1,8 +1,7 @@
 #pragma once
 
-// The memory of one schedule. What the explored program allocates comes from here, so that every
-// schedule sees the same addresses, what is not given back is known at the end, and what was given
-// back is not used again and is known as such.
+// The memory of one schedule. The explored program allocates from it, so that every schedule sees
+// the same addresses, leaks are found at the end, and freed memory is not reused and is recognized.
 
 #include <cstddef>
 #include <cstdint>
@@ -16,24 +15,24 @@ class arena {
   arena& operator=(const arena&) = delete;
   ~arena();
 
-  // Null: it is used up.
-  void* take(std::size_t bytes, std::size_t alignment, std::uint32_t step) noexcept;
-  // False: not a block of this arena, or given back before.
-  bool give_back(void* at) noexcept;
+  // Returns null if the arena is exhausted.
+  void* allocate(std::size_t bytes, std::size_t alignment, std::uint32_t step) noexcept;
+  // Returns false if `at` is not a block of this arena, or was freed before.
+  bool release(void* at) noexcept;
 
   bool owns(const void* at) const noexcept { return at >= begin_ && at < begin_ + bytes_; }
-  // True for an address that was given back.
-  bool is_gone(const void* at) const noexcept {
+  // Returns true for an address in freed memory.
+  bool is_freed(const void* at) const noexcept {
     return owns(at) &&
            shadow_[static_cast<std::size_t>(static_cast<const std::byte*>(at) - begin_) / unit] ==
-               gone;
+               freed;
   }
 
-  // Everything is forgotten.
+  // Frees all blocks and forgets them.
   void reset() noexcept;
 
   std::size_t live_blocks() const noexcept { return live_; }
-  // One that is still there: how large, and taken at which step. Call with live_blocks() > 0.
+  // Returns the size and the allocating step of a live block. Requires live_blocks() > 0.
   struct block_facts {
     std::size_t bytes;
     std::uint32_t step;
@@ -42,15 +41,15 @@ class arena {
 
  private:
   static constexpr std::size_t unit = 16;
-  static constexpr std::uint8_t never = 0, live = 1, gone = 2;
+  static constexpr std::uint8_t never = 0, live = 1, freed = 2;
   struct header {
     std::uint64_t bytes;
     std::uint32_t step;
     std::uint32_t mark;
   };
-  static constexpr std::uint32_t live_mark = 0x5141e11e, gone_mark = 0xdead10c4;
-  // A block that was given back waits so many bytes before it may be taken again: in a schedule of
-  // usual length never.
+  static constexpr std::uint32_t live_mark = 0x5141e11e, freed_mark = 0xdead10c4;
+  // Freed blocks are reused only after this many bytes were allocated: never in a schedule of usual
+  // length.
   static constexpr std::size_t reuse_after = std::size_t{64} << 20;
   static constexpr std::size_t classes = 28;
   struct free_block {

@@ -14,7 +14,7 @@
 #error "sluice::sim switches stacks on x86-64 only"
 #endif
 
-// Saves what a call must keep, changes stacks, and takes up what was saved there.
+// Saves the callee-saved registers, switches stacks, and restores the registers saved there.
 extern "C" void sluice_sim_change_stack(void** save_here, void* go_there);
 extern "C" void sluice_sim_enter_stack();
 asm(R"(
@@ -50,7 +50,8 @@ sluice_sim_enter_stack:
 namespace sluice::sim::detail {
 namespace {
 
-// Where the executable's thread_local variables are on this thread, and what they begin as.
+// The address of this thread's copy of the executable's thread_local variables, and their initial
+// values.
 struct variables_image {
   std::byte* live = nullptr;
   const std::byte* first = nullptr;
@@ -68,7 +69,7 @@ int find_image(dl_phdr_info* info, std::size_t, void* into) {
     image.first_bytes = part.p_filesz;
     image.bytes = part.p_memsz;
   }
-  return 1;  // the executable comes first, and is the only one that is looked at
+  return 1;  // stops the iteration: the executable is the first entry
 }
 
 const variables_image& image() noexcept {
@@ -80,7 +81,7 @@ const variables_image& image() noexcept {
   return found;
 }
 
-// The beginning of what libstdc++ keeps about exceptions, as the C++ ABI lays it out.
+// The beginning of libstdc++'s exception state, laid out by the C++ ABI.
 struct exception_state {
   void* caught;
   unsigned uncaught;
@@ -103,14 +104,14 @@ void thread_variables::reset() noexcept {
   uncaught_ = 0;
 }
 
-void thread_variables::put_away() noexcept {
+void thread_variables::save() noexcept {
   if (image().bytes > 0) std::memcpy(bytes_.get(), image().live, image().bytes);
   const auto& state = this_exception_state();
   caught_ = state.caught;
   uncaught_ = state.uncaught;
 }
 
-void thread_variables::bring_back() noexcept {
+void thread_variables::restore() noexcept {
   if (image().bytes > 0) std::memcpy(image().live, bytes_.get(), image().bytes);
   auto& state = this_exception_state();
   state.caught = caught_;
@@ -131,7 +132,7 @@ fiber::fiber(std::size_t stack_bytes) {
   stack_ = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   check(stack_ != MAP_FAILED, "sluice::sim", "memory for the stack of a thread");
-  // The lowest page is never touched but by a stack that has grown too long.
+  // A guard page: only a stack overflow touches it.
   check(::mprotect(stack_, page, PROT_NONE) == 0, "sluice::sim", "a guard page");
 }
 
@@ -141,7 +142,7 @@ fiber::~fiber() {
 
 void fiber::begin(entry start, void* argument) noexcept {
   variables_.reset();
-  // What sluice_sim_change_stack takes up: six registers, and where to go on.
+  // The frame that sluice_sim_change_stack restores: six registers and the return address.
   auto* at = reinterpret_cast<std::uintptr_t*>(static_cast<std::byte*>(stack_) + bytes_) - 2;
   *--at = reinterpret_cast<std::uintptr_t>(&sluice_sim_enter_stack);
   *--at = 0;                                           // rbp
@@ -153,10 +154,10 @@ void fiber::begin(entry start, void* argument) noexcept {
   top_ = at;
 }
 
-void fiber::change(fiber& from, fiber& to) noexcept {
-  from.variables_.put_away();
-  to.variables_.bring_back();
-  sluice_sim_change_stack(&from.top_, to.top_);
+void fiber::change(fiber& current, fiber& next) noexcept {
+  current.variables_.save();
+  next.variables_.restore();
+  sluice_sim_change_stack(&current.top_, next.top_);
 }
 
 }  // namespace sluice::sim::detail

@@ -1,7 +1,7 @@
 #pragma once
 
-// A stack of its own that a simulated thread runs on, and the switch from one to another. The
-// thread_local variables of the program go with it: each fiber has its own copies, as a thread has.
+// The stack of a simulated thread, and the switch from one to another. Each fiber has its own
+// copies of the program's thread_local variables, as a thread has.
 
 #include <cstddef>
 #include <memory>
@@ -9,15 +9,16 @@
 
 namespace sluice::sim::detail {
 
-// The thread_local variables of the executable, as bytes. Libraries that the program is linked to
-// statically are part of it; of those that are loaded only the state of exceptions is kept apart.
+// A copy of the executable's thread_local variables, including those of libraries that are linked
+// statically. Of shared libraries, only the state of exceptions is copied.
 class thread_variables {
  public:
   thread_variables();
-  void reset() noexcept;  // as at the start of a thread
-  void put_away() noexcept;
-  void bring_back() noexcept;
-  // True: it is at the same address on every fiber, and another one on each of them.
+  void reset() noexcept;  // to the values at the start of a thread
+  void save() noexcept;
+  void restore() noexcept;
+  // Returns true if the address is in a thread_local variable: the same address on every fiber,
+  // with a different object on each.
   static bool contain(const void* at) noexcept;
 
  private:
@@ -30,17 +31,18 @@ class fiber {
  public:
   using entry = void (*)(void*);
 
-  fiber();  // the one that is running: it has a stack
+  fiber();  // for the calling thread, on its own stack
   explicit fiber(std::size_t stack_bytes);
   fiber(const fiber&) = delete;
   fiber& operator=(const fiber&) = delete;
   ~fiber();
 
-  // Begins anew when it is next switched to; what ran on it is forgotten. `start` never returns.
+  // Starts `start` at the next switch to this fiber; the previous call on it is abandoned. `start`
+  // must not return.
   void begin(entry start, void* argument) noexcept;
 
-  // Runs `to` instead of `from`, until somebody switches back.
-  static void change(fiber& from, fiber& to) noexcept;
+  // Suspends `current` and runs `next`. Returns when another fiber switches back.
+  static void change(fiber& current, fiber& next) noexcept;
 
  private:
   void* top_ = nullptr;  // the saved stack pointer

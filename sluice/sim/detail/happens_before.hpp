@@ -1,15 +1,15 @@
 #pragma once
 
-// What libstdc++ says about its reference counts: who lets go of a share hands on what it did to
-// the one who destroys. Included before everything else in a simulated build, because the macros
-// are looked for by its first header.
+// The happens-before annotations of libstdc++'s reference counts: an owner that releases its share
+// publishes its writes to the owner that destroys. Included before everything else in a simulated
+// build, because libstdc++'s first header reads the macros.
 
 namespace sluice::sim::detail {
 
-void gives_through(const void* at) noexcept;
-void takes_through(const void* at) noexcept;
+void release_through(const void* at) noexcept;
+void acquire_through(const void* at) noexcept;
 
 }  // namespace sluice::sim::detail
 
-#define _GLIBCXX_SYNCHRONIZATION_HAPPENS_BEFORE(at) ::sluice::sim::detail::gives_through(at)
-#define _GLIBCXX_SYNCHRONIZATION_HAPPENS_AFTER(at) ::sluice::sim::detail::takes_through(at)
+#define _GLIBCXX_SYNCHRONIZATION_HAPPENS_BEFORE(at) ::sluice::sim::detail::release_through(at)
+#define _GLIBCXX_SYNCHRONIZATION_HAPPENS_AFTER(at) ::sluice::sim::detail::acquire_through(at)

@@ -1,9 +1,9 @@
-// What the seam of a simulated build calls: atomics and plain data.
+// The hooks of a simulated build's seam: atomics and plain data.
 
 #include <cstring>
 #include <string>
 
-#include "sluice/base/shared.hpp"
+#include "sluice/base/race_checked.hpp"
 #include "sluice/sim/detail/happens_before.hpp"
 #include "sluice/sim/detail/report.hpp"
 #include "sluice/sim/detail/scheduler.hpp"
@@ -43,27 +43,26 @@ std::string shown(std::uint64_t bits) {
   return "0x" + text;
 }
 
-void must_be_there(scheduler& s, const void* at, const std::source_location& where) {
-  if (!s.heap().is_gone(at)) [[likely]]
+void check_not_freed(scheduler& s, const void* at, const std::source_location& where) {
+  if (!s.heap().is_freed(at)) [[likely]]
     return;
   s.self().where = where;
-  if (s.writes_down()) s.note("uses what was freed", where);
-  s.fail(failure_kind::use_after_free,
-         std::string("memory that was given back is used at ") + place(where));
+  if (s.writes_down()) s.note("uses freed memory", where);
+  s.fail(failure_kind::use_after_free, std::string("freed memory is used at ") + place(where));
 }
 
-// The beginning of every access: others may run, then the object must be there.
-location& reach(scheduler& s, const void* at, std::size_t bytes, operation::kind what,
+// Begins an access: a switch point, then a check that the object still exists.
+location& reach(scheduler& s, const void* at, std::size_t bytes, operation::kind type,
                 const char* text, const std::source_location& where) {
-  s.point({what, at, text}, where);
-  must_be_there(s, at, where);
+  s.point({type, at, text}, where);
+  check_not_freed(s, at, where);
   const auto thread = s.self().number;
   s.memory().tick(thread);
   auto& cell = s.memory().find(at, bits_at(at, bytes));
-  if (s.memory().may_be_unborn(thread, cell)) {
-    if (s.writes_down()) s.note("uses an atomic whose making it may not see", where);
-    s.fail(failure_kind::race, std::string("an atomic is used by a thread that need not see it "
-                                           "being made, at ") +
+  if (s.memory().construction_may_be_unseen(thread, cell)) {
+    if (s.writes_down()) s.note("uses an atomic that may not be constructed yet", where);
+    s.fail(failure_kind::race, std::string("an atomic is used by a thread that is not synchronized "
+                                           "with its construction, at ") +
                                    place(where));
   }
   return cell;
@@ -73,19 +72,19 @@ void report(scheduler& s, const race& found, bool writes, const std::source_loca
   if (!found.found) return;
   const auto& earlier = found.earlier;
   if (s.writes_down()) s.note(writes ? "writes, unguarded" : "reads, unguarded", where);
-  s.fail(failure_kind::race, std::string("plain data is ") + (writes ? "written" : "read") +
-                                 " at " + place(where) + " and " +
-                                 (found.earlier_wrote ? "written" : "read") + " at " +
-                                 place(earlier.where) + " by " + s.thread_name(earlier.thread) +
-                                 ", with nothing that puts one before the other");
+  s.fail(failure_kind::race,
+         std::string("plain data is ") + (writes ? "written" : "read") + " at " + place(where) +
+             " and " + (found.earlier_wrote ? "written" : "read") + " at " + place(earlier.where) +
+             " by " + s.thread_name(earlier.thread) + ", without synchronization between the two");
 }
 
 }  // namespace
 
-// A thread_local variable is of no interest to others, and is where theirs are.
+// thread_local variables are excluded: other threads do not see them, and each thread's copy has
+// the same address.
 void atomic_made(const void* at, std::uint64_t bits) noexcept {
   if (thread_variables::contain(at)) return;
-  const own_work mine;
+  const own_work scope;
   auto& s = *active;
   s.memory().construct(s.self().number, at, bits);
 }
@@ -93,7 +92,7 @@ void atomic_made(const void* at, std::uint64_t bits) noexcept {
 std::uint64_t atomic_load(const void* at, std::size_t bytes, std::memory_order order,
                           const std::source_location& where) noexcept {
   if (thread_variables::contain(at)) return bits_at(at, bytes);
-  const own_work mine;
+  const own_work scope;
   auto& s = *active;
   auto& cell = reach(s, at, bytes, operation::kind::read, "load", where);
   const auto thread = s.self().number;
@@ -117,7 +116,7 @@ void atomic_store(void* at, std::size_t bytes, std::uint64_t bits, std::memory_o
     std::memcpy(at, &bits, bytes);
     return;
   }
-  const own_work mine;
+  const own_work scope;
   auto& s = *active;
   auto& cell = reach(s, at, bytes, operation::kind::write, "store", where);
   s.memory().write(s.self().number, cell, bits, order);
@@ -131,7 +130,7 @@ void atomic_store(void* at, std::size_t bytes, std::uint64_t bits, std::memory_o
 std::uint64_t atomic_begin_change(const void* at, std::size_t bytes,
                                   const std::source_location& where) noexcept {
   if (thread_variables::contain(at)) return bits_at(at, bytes);
-  const own_work mine;
+  const own_work scope;
   reach(*active, at, bytes, operation::kind::write, "change", where);
   return bits_at(at, bytes);
 }
@@ -142,7 +141,7 @@ void atomic_end_change(void* at, std::size_t bytes, std::uint64_t bits,
     std::memcpy(at, &bits, bytes);
     return;
   }
-  const own_work mine;
+  const own_work scope;
   auto& s = *active;
   const auto before = bits_at(at, bytes);
   auto& cell = s.memory().find(at, before);
@@ -160,7 +159,7 @@ void atomic_end_change(void* at, std::size_t bytes, std::uint64_t bits,
 
 void atomic_leave(const void* at, std::memory_order order) noexcept {
   if (thread_variables::contain(at)) return;
-  const own_work mine;
+  const own_work scope;
   auto& s = *active;
   auto& cell = s.memory().find(at, 0);
   const auto bits = s.memory().read(s.self().number, cell, 0, order);
@@ -170,7 +169,7 @@ void atomic_leave(const void* at, std::memory_order order) noexcept {
 }
 
 void atomic_pass_fence(std::memory_order order, const std::source_location& where) noexcept {
-  const own_work mine;
+  const own_work scope;
   auto& s = *active;
   s.point({operation::kind::everything, nullptr, "fence"}, where);
   s.memory().tick(s.self().number);
@@ -178,20 +177,20 @@ void atomic_pass_fence(std::memory_order order, const std::source_location& wher
   if (s.writes_down()) s.note(std::string("fence ") + to_string(order), where);
 }
 
-bool atomic_fails_anyway() noexcept {
-  const own_work mine;
+bool atomic_fails_spuriously() noexcept {
+  const own_work scope;
   return active->weak_memory() && active->choose_value(2, 'f') != 0;
 }
 
-void gives_through(const void* at) noexcept {
+void release_through(const void* at) noexcept {
   if (!exploring) return;
-  const own_work mine;
+  const own_work scope;
   active->give(active->object_at(at).memory);
 }
 
-void takes_through(const void* at) noexcept {
+void acquire_through(const void* at) noexcept {
   if (!exploring) return;
-  const own_work mine;
+  const own_work scope;
   active->take(active->object_at(at).memory);
 }
 
@@ -203,15 +202,15 @@ using namespace sim::detail;
 
 void may_switch(const void* at, std::source_location where) noexcept {
   if (!sim::detail::exploring || thread_variables::contain(at)) return;
-  const own_work mine;
+  const own_work scope;
   active->point({operation::kind::write, at, "plain access"}, where);
 }
 
 void reads_plain(const void* at, std::source_location where) noexcept {
   if (!sim::detail::exploring || thread_variables::contain(at)) return;
-  const own_work mine;
+  const own_work scope;
   auto& s = *active;
-  must_be_there(s, at, where);
+  check_not_freed(s, at, where);
   s.memory().tick(s.self().number);
   report(s, s.memory().read_plain(s.self().number, at, where), false, where);
   if (s.writes_down()) s.note("read plain " + s.name_of(at), where);
@@ -219,9 +218,9 @@ void reads_plain(const void* at, std::source_location where) noexcept {
 
 void writes_plain(const void* at, std::source_location where) noexcept {
   if (!sim::detail::exploring || thread_variables::contain(at)) return;
-  const own_work mine;
+  const own_work scope;
   auto& s = *active;
-  must_be_there(s, at, where);
+  check_not_freed(s, at, where);
   s.memory().tick(s.self().number);
   report(s, s.memory().write_plain(s.self().number, at, where), true, where);
   s.wrote();
@@ -230,7 +229,7 @@ void writes_plain(const void* at, std::source_location where) noexcept {
 
 void begins_plain(const void* at) noexcept {
   if (!sim::detail::exploring || thread_variables::contain(at)) return;
-  const own_work mine;
+  const own_work scope;
   active->memory().forget_plain(at);
 }
 

@@ -1,5 +1,5 @@
-// The C library's functions of a simulated program. They are defined here, in the executable, so
-// that calls from it and from libstdc++ end up here; the real ones are found behind them.
+// Replacements for functions of the C library in a simulated program. Defined in the executable, so
+// that calls from it and from libstdc++ resolve to them; dlsym finds the originals.
 
 #include "sluice/sim/detail/interpose.hpp"
 
@@ -36,7 +36,7 @@ using sluice::sim::detail::simulated_thread;
 
 namespace {
 
-// The next definition of a function after ours.
+// Returns the original function, which is the next definition after ours.
 template <class F>
 F* real(F*& known, const char* name) noexcept {
   if (known == nullptr) known = reinterpret_cast<F*>(::dlsym(RTLD_NEXT, name));
@@ -72,7 +72,7 @@ KNOW(clock_nanosleep);
 KNOW(clock_gettime);
 KNOW(syscall);
 
-// The wall clock of a schedule runs this far ahead of the steady one.
+// The difference between the wall clock and the steady clock of a schedule.
 constexpr std::int64_t wall_ahead_ns = 1'700'000'000'000'000'000;
 constexpr std::int64_t second_ns = 1'000'000'000;
 
@@ -80,7 +80,7 @@ std::int64_t to_ns(const timespec& t) noexcept {
   return t.tv_sec * second_ns + t.tv_nsec;
 }
 
-// A deadline of a clock, on the schedule's own.
+// Converts a deadline of a clock to the schedule's time.
 std::int64_t until(clockid_t clock, const timespec* at) noexcept {
   if (at == nullptr) return never_ns;
   return to_ns(*at) - (clock == CLOCK_REALTIME ? wall_ahead_ns : 0);
@@ -94,14 +94,14 @@ bool is_recursive(const pthread_mutex_t* m) noexcept {
   return (m->__data.__kind & 3) == PTHREAD_MUTEX_RECURSIVE;
 }
 
-void written_down(const char* what, const void* at) {
+void note_object(const char* text, const void* at) {
   auto& s = *active;
-  if (s.writes_down()) s.note_call(std::string(what) + " " + s.name_of(at));
+  if (s.writes_down()) s.note_call(std::string(text) + " " + s.name_of(at));
 }
 
-// 0, EBUSY (only when `until_ns` is in the past) or ETIMEDOUT.
+// Returns 0, EBUSY (only if `waits` is false) or ETIMEDOUT.
 int lock_within(pthread_mutex_t* m, std::int64_t until_ns, bool waits) {
-  const own_work mine;
+  const own_work scope;
   auto& s = *active;
   object_point(m, "lock a mutex");
   for (;;) {
@@ -111,7 +111,7 @@ int lock_within(pthread_mutex_t* m, std::int64_t until_ns, bool waits) {
       o.owner = me;
       ++o.depth;
       s.take(o.memory);
-      written_down("lock", m);
+      note_object("lock", m);
       return 0;
     }
     if (!waits) return EBUSY;
@@ -120,7 +120,7 @@ int lock_within(pthread_mutex_t* m, std::int64_t until_ns, bool waits) {
 }
 
 int unlock(pthread_mutex_t* m) {
-  const own_work mine;
+  const own_work scope;
   auto& s = *active;
   object_point(m, "unlock a mutex");
   auto& o = s.object_at(m);
@@ -130,13 +130,13 @@ int unlock(pthread_mutex_t* m) {
   if (--o.depth > 0) return 0;
   o.owner = scheduler::none;
   s.give(o.memory);
-  written_down("unlock", m);
+  note_object("unlock", m);
   s.wake(m, UINT32_MAX);
   return 0;
 }
 
 int wait_within(pthread_cond_t* c, pthread_mutex_t* m, std::int64_t until_ns) {
-  const own_work mine;
+  const own_work scope;
   auto& s = *active;
   object_point(c, "wait for a condition");
   auto& o = s.object_at(m);
@@ -152,15 +152,15 @@ int wait_within(pthread_cond_t* c, pthread_mutex_t* m, std::int64_t until_ns) {
 }
 
 int notify(pthread_cond_t* c, std::uint32_t most) {
-  const own_work mine;
+  const own_work scope;
   object_point(c, "notify");
-  written_down(most == 1 ? "notify one" : "notify all", c);
+  note_object(most == 1 ? "notify one" : "notify all", c);
   active->wake(c, most);
   return 0;
 }
 
 int read_lock(pthread_rwlock_t* l, bool waits) {
-  const own_work mine;
+  const own_work scope;
   auto& s = *active;
   object_point(l, "lock to read");
   while (s.object_at(l).owner != scheduler::none) {
@@ -174,7 +174,7 @@ int read_lock(pthread_rwlock_t* l, bool waits) {
 }
 
 int write_lock(pthread_rwlock_t* l, bool waits) {
-  const own_work mine;
+  const own_work scope;
   auto& s = *active;
   object_point(l, "lock to write");
   while (s.object_at(l).owner != scheduler::none || s.object_at(l).readers > 0) {
@@ -188,7 +188,7 @@ int write_lock(pthread_rwlock_t* l, bool waits) {
 }
 
 int read_write_unlock(pthread_rwlock_t* l) {
-  const own_work mine;
+  const own_work scope;
   auto& s = *active;
   object_point(l, "unlock");
   auto& o = s.object_at(l);
@@ -197,7 +197,7 @@ int read_write_unlock(pthread_rwlock_t* l) {
   } else if (o.readers > 0) {
     --o.readers;
   } else {
-    s.fail(failure_kind::check, "a read-write lock is unlocked that nobody holds");
+    s.fail(failure_kind::check, "a read-write lock is unlocked that is not held");
   }
   s.give(o.memory);
   s.wake(l, UINT32_MAX);
@@ -205,12 +205,12 @@ int read_write_unlock(pthread_rwlock_t* l) {
 }
 
 long futex(std::uint32_t* word, int operation_asked, std::uint32_t value, const timespec* at) {
-  const own_work mine;
+  const own_work scope;
   auto& s = *active;
   const int command = operation_asked & FUTEX_CMD_MASK;
   if (command == FUTEX_WAKE || command == FUTEX_WAKE_BITSET) {
     object_point(word, "wake");
-    written_down("wake who sleeps at", word);
+    note_object("wake the sleepers at", word);
     return static_cast<long>(s.wake(word, value));
   }
   if (command != FUTEX_WAIT && command != FUTEX_WAIT_BITSET) {
@@ -219,7 +219,7 @@ long futex(std::uint32_t* word, int operation_asked, std::uint32_t value, const 
   object_point(word, "sleep");
   std::uint32_t now = 0;
   std::memcpy(&now, word, sizeof now);
-  // A word that is none of ours: what std::atomic handed over is taken as known.
+  // Not a sluice::atomic: all stores to it by std::atomic are treated as synchronized.
   const bool is_foreign = !s.memory().tracks(word);
   if (now != value) {
     if (is_foreign) s.learn_everything();
@@ -232,7 +232,7 @@ long futex(std::uint32_t* word, int operation_asked, std::uint32_t value, const 
     until_ns = command == FUTEX_WAIT ? s.now_ns() + to_ns(*at)
                                      : until(wall ? CLOCK_REALTIME : CLOCK_MONOTONIC, at);
   }
-  const bool woken = s.block(word, "to be woken", until_ns);
+  const bool woken = s.block(word, "a wake-up", until_ns);
   if (is_foreign) s.learn_everything();
   if (woken) return 0;
   errno = ETIMEDOUT;
@@ -240,7 +240,7 @@ long futex(std::uint32_t* word, int operation_asked, std::uint32_t value, const 
 }
 
 void sleep_within(std::int64_t until_ns) {
-  const own_work mine;
+  const own_work scope;
   auto& s = *active;
   static constexpr char here = 0;
   while (s.block(&here, "its time", until_ns)) {
@@ -265,8 +265,8 @@ void on_fault(int signal, siginfo_t* info, void*) {
 
 void* allocate(std::size_t bytes, std::size_t alignment) noexcept {
   if (exploring && active->self().untracked == 0) {
-    const own_work mine;
-    return active->heap().take(bytes, alignment, active->steps());
+    const own_work scope;
+    return active->heap().allocate(bytes, alignment, active->steps());
   }
   if (alignment <= __STDCPP_DEFAULT_NEW_ALIGNMENT__) return std::malloc(bytes == 0 ? 1 : bytes);
   return std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
@@ -278,7 +278,7 @@ void* allocate_or_throw(std::size_t bytes, std::size_t alignment) {
   return got;
 }
 
-// Addresses of the arena, also after the schedule that took them.
+// The arena of the last schedule, to recognize its addresses afterwards.
 constinit const sluice::sim::detail::arena* last_arena = nullptr;
 
 void release(void* at) noexcept {
@@ -287,14 +287,14 @@ void release(void* at) noexcept {
     auto& heap = active->heap();
     last_arena = &heap;
     if (heap.owns(at)) {
-      const own_work mine;
-      if (!heap.give_back(at)) {
-        active->fail(failure_kind::use_after_free, "memory is given back twice");
+      const own_work scope;
+      if (!heap.release(at)) {
+        active->fail(failure_kind::use_after_free, "memory is freed twice");
       }
       return;
     }
   } else if (last_arena != nullptr && last_arena->owns(at)) {
-    return;  // what a static kept from a schedule: gone with it
+    return;  // a static kept it from a schedule: the arena has already freed it
   }
   std::free(at);
 }
@@ -347,7 +347,8 @@ extern "C" {
 int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*routine)(void*),
                    void* argument) noexcept {
   if (!exploring) return REAL(pthread_create)(thread, attributes, routine, argument);
-  // The process has one real thread, and libstdc++ would leave out what std::stop_callback needs.
+  // The process has one real thread; libstdc++ would omit the synchronization of
+  // std::stop_callback.
   __libc_single_threaded = 0;
   auto& made = active->start(routine, argument, false);
   *thread = reinterpret_cast<pthread_t>(&made);
@@ -366,8 +367,8 @@ int pthread_detach(pthread_t thread) noexcept {
 }
 pthread_t pthread_self() noexcept {
   if (active == nullptr || !exploring) return REAL(pthread_self)();
-  // Asked for by std::stop_source, whose callbacks run with all that was done before they were
-  // registered in view.
+  // Called by std::stop_source: its callbacks happen after everything that was done before they
+  // were registered.
   active->learn_everything();
   return reinterpret_cast<pthread_t>(&active->self());
 }
@@ -433,12 +434,12 @@ int pthread_rwlock_unlock(pthread_rwlock_t* l) noexcept {
 
 int pthread_once(pthread_once_t* once, void (*routine)()) {
   if (!exploring) return REAL(pthread_once)(once, routine);
-  // 0 not begun, 1 under way, 2 done.
+  // 0: not begun; 1: in progress; 2: done.
   object_point(once, "once");
   auto& s = *active;
   while (*once == 1) {
-    const own_work mine;
-    s.block(once, "something that is done once", never_ns);
+    const own_work scope;
+    s.block(once, "a once-flag", never_ns);
   }
   if (*once == 0) {
     *once = 1;
@@ -450,11 +451,11 @@ int pthread_once(pthread_once_t* once, void (*routine)()) {
       throw;
     }
     *once = 2;
-    const own_work mine;
+    const own_work scope;
     s.give(s.object_at(once).memory);
     s.wake(once, UINT32_MAX);
   }
-  const own_work mine;
+  const own_work scope;
   s.take(s.object_at(once).memory);
   return 0;
 }
@@ -462,8 +463,8 @@ int pthread_once(pthread_once_t* once, void (*routine)()) {
 int sched_yield() noexcept {
   if (!exploring) return REAL(sched_yield)();
   active->spin("yield");
-  // The library yields otherwise: this is libstdc++, which spins on a std::atomic before it sleeps.
-  const own_work mine;
+  // Called by libstdc++, which spins on a std::atomic before it sleeps; Sluice yields by the seam.
+  const own_work scope;
   active->learn_everything();
   return 0;
 }
@@ -498,10 +499,10 @@ long syscall(long number, ...) noexcept {
   return REAL(syscall)(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
-// thread_local objects of a simulated thread are destroyed at its end.
+// Destroys the thread_local objects of a simulated thread at its end.
 int __cxa_thread_atexit(void (*destroy)(void*), void* object, void* library) noexcept {
   if (exploring) {
-    const own_work mine;
+    const own_work scope;
     active->self().at_ends.push_back({destroy, object});
     return 0;
   }
@@ -513,7 +514,7 @@ int __cxa_thread_atexit(void (*destroy)(void*), void* object, void* library) noe
   return behind(destroy, object, library);
 }
 
-// A static that is made in a schedule outlives it: its memory is not the schedule's.
+// A static constructed in a schedule outlives it: its memory must not come from the arena.
 int __cxa_guard_acquire(long long* guard) {
   using known = int (*)(long long*);
   static constinit known behind = nullptr;

@@ -1,16 +1,16 @@
 #pragma once
 
-// In a simulated program the functions of the C library through which threads are started, wait
-// and learn the time are the simulator's. Outside of a schedule they do what they always do.
+// Replaces the functions of the C library that start threads, wait, and read clocks. Outside of a
+// schedule, the replacements call the originals.
 
 #include <chrono>
 
 namespace sluice::sim::detail {
 
-// The real time, also within a schedule.
+// Returns the real time, also inside a schedule.
 std::chrono::nanoseconds real_now() noexcept;
 
-// While it lives, a bad address or an abort within a schedule is a failure of that schedule.
+// During its life, a bad address or an abort inside a schedule is a failure of that schedule.
 class catch_faults {
  public:
   catch_faults();

@@ -26,7 +26,7 @@ std::size_t spread(const void* at) noexcept {
 memory_model::memory_model() : table_(first_table), plain_table_(first_table) {}
 
 void memory_model::begin_run() noexcept {
-  // Tables that grew large in one run are made small again, so that clearing them stays cheap.
+  // Clears the tables; addresses of an earlier run are not valid in this one.
   std::fill(table_.begin(), table_.end(), nullptr);
   std::fill(plain_table_.begin(), plain_table_.end(), nullptr);
   in_use_ = plain_in_use_ = pool_used_ = plain_pool_used_ = 0;
@@ -36,13 +36,13 @@ void memory_model::begin_run() noexcept {
 }
 
 void memory_model::begin_thread(std::uint32_t thread, const knowledge* parent) noexcept {
-  auto& mine = threads_[thread];
+  auto& self = threads_[thread];
   if (parent != nullptr) {
-    mine.now = *parent;
+    self.now = *parent;
   } else {
-    mine.now = {};
+    self.now = {};
   }
-  mine.has_released = mine.has_offered = false;
+  self.has_released = self.has_offered = false;
   count_ = std::max(count_, thread + 1);
   tick(thread);
 }
@@ -89,7 +89,7 @@ void memory_model::construct(std::uint32_t thread, const void* at, std::uint64_t
 location& memory_model::find(const void* at, std::uint64_t newest_value) {
   auto& place = slot(at);
   if (place.count == 0) {
-    // Made before the run, or by the compiler: known to all from the beginning.
+    // Constructed before the run, or constant-initialized: known to all threads.
     place.count = 1;
     place.stores[0] = {};
     place.stores[0].value = newest_value;
@@ -97,8 +97,8 @@ location& memory_model::find(const void* at, std::uint64_t newest_value) {
   return place;
 }
 
-bool memory_model::may_be_unborn(std::uint32_t thread, location& at) noexcept {
-  if (at.count > location::kept) return false;  // the first store is not kept any more
+bool memory_model::construction_may_be_unseen(std::uint32_t thread, location& at) noexcept {
+  if (at.count > location::kept) return false;  // the first store was dropped
   const auto& first = at.stores[0];
   return first.time > threads_[thread].now.before[first.thread];
 }
@@ -125,41 +125,41 @@ std::uint32_t memory_model::choices(std::uint32_t thread, location& at,
 
 std::uint64_t memory_model::read(std::uint32_t thread, location& at, std::uint32_t age,
                                  std::memory_order order) noexcept {
-  auto& mine = threads_[thread];
+  auto& self = threads_[thread];
   auto& store = at.nth(at.count - 1 - age);
   if (store.hands_on) {
     if (acquires(order)) {
-      mine.now.learn(store.given, count_);
+      self.now.learn(store.given, count_);
     } else {
-      if (!mine.has_offered) mine.offered = {};
-      mine.has_offered = true;
-      mine.offered.learn(store.given, count_);
+      if (!self.has_offered) self.offered = {};
+      self.has_offered = true;
+      self.offered.learn(store.given, count_);
     }
   }
-  if (store.first_read[thread] == 0) store.first_read[thread] = mine.now.before[thread];
+  if (store.first_read[thread] == 0) store.first_read[thread] = self.now.before[thread];
   if (order == std::memory_order_seq_cst) ++order_step_;
   return store.value;
 }
 
 void memory_model::write(std::uint32_t thread, location& at, std::uint64_t value,
                          std::memory_order order, bool continues_release) noexcept {
-  auto& mine = threads_[thread];
+  auto& self = threads_[thread];
   const bool had = continues_release && at.newest().hands_on;
   store_record* const before = &at.newest();
   ++at.count;
   auto& store = at.newest();
   store.value = value;
   store.thread = thread;
-  store.time = mine.now.before[thread];
+  store.time = self.now.before[thread];
   store.order_step = order == std::memory_order_seq_cst ? ++order_step_ : 0;
   store.first_read.fill(0);
   store.hands_on = had;
   if (had) store.given = before->given;
   const knowledge* own = nullptr;
   if (releases(order)) {
-    own = &mine.now;
-  } else if (mine.has_released) {
-    own = &mine.released;
+    own = &self.now;
+  } else if (self.has_released) {
+    own = &self.released;
   }
   if (own == nullptr) return;
   if (had) {
@@ -171,16 +171,16 @@ void memory_model::write(std::uint32_t thread, location& at, std::uint64_t value
 }
 
 void memory_model::fence(std::uint32_t thread, std::memory_order order) noexcept {
-  auto& mine = threads_[thread];
-  if (acquires(order) && mine.has_offered) mine.now.learn(mine.offered, count_);
+  auto& self = threads_[thread];
+  if (acquires(order) && self.has_offered) self.now.learn(self.offered, count_);
   if (order == std::memory_order_seq_cst) {
-    join(mine.now.seen, fenced_, count_);
-    fenced_ = mine.now.seen;
-    mine.now.fence_step = ++order_step_;
+    join(self.now.seen, fenced_, count_);
+    fenced_ = self.now.seen;
+    self.now.fence_step = ++order_step_;
   }
   if (releases(order)) {
-    mine.released = mine.now;
-    mine.has_released = true;
+    self.released = self.now;
+    self.has_released = true;
   }
 }
 
@@ -194,9 +194,9 @@ void memory_model::fence_all() noexcept {
 }
 
 void memory_model::see_everything(std::uint32_t thread) noexcept {
-  auto& mine = threads_[thread].now;
+  auto& self = threads_[thread].now;
   for (std::uint32_t i = 0; i < count_; ++i) {
-    mine.seen[i] = std::max(mine.seen[i], threads_[i].now.before[i]);
+    self.seen[i] = std::max(self.seen[i], threads_[i].now.before[i]);
   }
 }
 

@@ -1,16 +1,17 @@
 #pragma once
 
-// What a thread may see of what others wrote: the C++ memory model, as far as programs can tell.
+// The C++ memory model: which stores of other threads a load may observe.
 //
-// Each atomic keeps its latest stores in the order in which they were made. A load may give any of
-// them but those that are older than one the thread knows of: through happens-before, through what
-// it or a thread before it has read, or through the order of seq_cst operations and fences. So a
-// relaxed load may give a stale value, and a store followed by a load of something else may seem to
-// change places with it. A read-modify-write sees the newest. What the model leaves out: stores
-// are seen in the order they are made in (no store overtakes an earlier one of its own location
-// from another thread), and no value comes out of thin air.
+// Each atomic keeps its latest stores in modification order. A load may return any of them except
+// those older than a store that the thread knows: by happens-before, by coherence with earlier
+// reads, or by the order of seq_cst operations and fences. So a relaxed load may return a stale
+// value, and a store followed by a load of another object may appear reordered. A read-modify-write
+// reads the newest value. Not modeled: stores become visible in the order in which they are made
+// (no store overtakes an earlier one to the same location by another thread), and there are no
+// out-of-thin-air values.
 //
-// Plain data is checked for races: two accesses, one of them a write, neither before the other.
+// Plain data is checked for races: two accesses, one of them a write, neither of which happens
+// before the other.
 
 #include <array>
 #include <atomic>
@@ -30,11 +31,11 @@ inline void join(times& into, const times& other, std::uint32_t threads) noexcep
   }
 }
 
-// What one thread knows, or what a store or a lock hands on.
+// The knowledge of a thread, or the knowledge that a store or a lock publishes.
 struct knowledge {
-  times before{};  // what happened before: the time of each thread
-  times seen{};    // what may not be unseen again: all of `before`, and what fences showed
-  std::uint32_t fence_step = 0;  // the latest seq_cst fence in it
+  times before{};  // happens-before: a vector clock
+  times seen{};    // coherence: at least `before`, and the stores made visible by fences
+  std::uint32_t fence_step = 0;  // the latest seq_cst fence in this knowledge
 
   void learn(const knowledge& other, std::uint32_t threads) noexcept {
     join(before, other.before, threads);
@@ -45,8 +46,8 @@ struct knowledge {
 
 struct thread_memory {
   knowledge now;
-  knowledge released;  // by the latest release fence: what relaxed stores hand on
-  knowledge offered;   // by relaxed loads: what an acquire fence takes in
+  knowledge released;  // at the latest release fence: published by relaxed stores
+  knowledge offered;   // collected by relaxed loads: acquired by an acquire fence
   bool has_released = false;
   bool has_offered = false;
 };
@@ -57,8 +58,8 @@ struct store_record {
   std::uint32_t time = 0;
   std::uint32_t order_step = 0;  // of a seq_cst store, else 0
   bool hands_on = false;
-  knowledge given;   // valid when hands_on
-  times first_read;  // by each thread, 0: not read
+  knowledge given;   // valid if hands_on
+  times first_read;  // the time of each thread's first read; 0: not read
 };
 
 class location {
@@ -85,7 +86,7 @@ struct plain_location {
   std::array<access, threads_max> reads;
 };
 
-// A race that was found: the earlier of the two accesses.
+// A detected race, with the earlier of the two accesses.
 struct race {
   bool found = false;
   bool earlier_wrote = false;
@@ -101,28 +102,28 @@ class memory_model {
   thread_memory& of(std::uint32_t thread) noexcept { return threads_[thread]; }
   std::uint32_t threads() const noexcept { return count_; }
   void tick(std::uint32_t thread) noexcept {
-    auto& mine = threads_[thread].now;
-    mine.seen[thread] = ++mine.before[thread];
+    auto& self = threads_[thread].now;
+    self.seen[thread] = ++self.before[thread];
   }
 
-  // An atomic comes to be here, with this value.
+  // Begins an atomic at this address, with this value.
   void construct(std::uint32_t thread, const void* at, std::uint64_t value);
   location& find(const void* at, std::uint64_t newest_value);
   bool tracks(const void* at) { return slot(at).count > 0; }
-  // True when the thread may not know that the atomic was made: it was handed over without order.
-  bool may_be_unborn(std::uint32_t thread, location& at) noexcept;
+  // Returns true if the construction of the atomic does not happen before this access.
+  bool construction_may_be_unseen(std::uint32_t thread, location& at) noexcept;
 
-  // How many of the newest stores the thread may read; at least 1.
+  // Returns the number of newest stores that the thread may read; at least 1.
   std::uint32_t choices(std::uint32_t thread, location& at, std::memory_order order) noexcept;
-  // Reads the store that is `age` older than the newest.
+  // Reads the store that is `age` stores older than the newest.
   std::uint64_t read(std::uint32_t thread, location& at, std::uint32_t age,
                      std::memory_order order) noexcept;
   void write(std::uint32_t thread, location& at, std::uint64_t value, std::memory_order order,
              bool continues_release = false) noexcept;
   void fence(std::uint32_t thread, std::memory_order order) noexcept;
-  // Makes every thread pass a seq_cst fence.
+  // Executes a seq_cst fence on every thread.
   void fence_all() noexcept;
-  // The thread sees all that was stored so far, without anything having happened before.
+  // Makes all stores so far visible to the thread, without a happens-before relation.
   void see_everything(std::uint32_t thread) noexcept;
 
   race read_plain(std::uint32_t thread, const void* at, const std::source_location& where);
@@ -141,9 +142,9 @@ class memory_model {
   std::array<thread_memory, threads_max> threads_;
   std::uint32_t count_ = 0;
   std::uint32_t order_step_ = 0;  // counts the seq_cst operations
-  times fenced_{};                // what seq_cst fences have shown to all that come after
+  times fenced_{};                // the stores visible to all later seq_cst fences
 
-  // Open addressing; an entry of an earlier run is free.
+  // Open addressing; all entries are cleared at the beginning of a run.
   std::vector<location*> table_;
   std::size_t in_use_ = 0;
   std::deque<location> pool_;

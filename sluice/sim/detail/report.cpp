@@ -7,8 +7,8 @@ namespace {
 
 constexpr std::size_t width = 32;
 
-std::string padded(std::string text, std::size_t to) {
-  if (text.size() < to) text.append(to - text.size(), ' ');
+std::string padded(std::string text, std::size_t length) {
+  if (text.size() < length) text.append(length - text.size(), ' ');
   return text;
 }
 
@@ -23,15 +23,15 @@ std::string place(const std::source_location& where) {
 
 std::string in_columns(const written_steps& steps, const std::vector<std::string>& names) {
   const auto& lines = steps.lines;
-  // Threads that do nothing but begin and end have no column.
+  // Only threads with a shown step have a column.
   std::vector<std::size_t> column(names.size(), names.size());
   std::vector<std::size_t> shown;
   const auto first =
       lines.size() > written_steps::lines_max ? lines.size() - written_steps::lines_max : 0;
   for (auto i = first; i < lines.size(); ++i) {
-    auto& mine = column[lines[i].thread];
-    if (mine != names.size()) continue;
-    mine = 0;
+    auto& entry = column[lines[i].thread];
+    if (entry != names.size()) continue;
+    entry = 0;
     shown.push_back(lines[i].thread);
   }
   std::ranges::sort(shown);

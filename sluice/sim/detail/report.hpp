@@ -1,6 +1,6 @@
 #pragma once
 
-// A schedule as people read it: a line a step, a column a thread.
+// Formats a schedule: one line per step, one column per thread.
 
 #include <source_location>
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace sluice::sim::detail {
 
-// The file, without the folders that depend on where it was built, and the line; empty: unknown.
+// Returns the file without its folders (they depend on the build) and the line; "" if unknown.
 std::string place(const std::source_location& where);
 
 std::string in_columns(const written_steps& steps, const std::vector<std::string>& names);

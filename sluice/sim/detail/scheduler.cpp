@@ -21,7 +21,7 @@ constinit bool exploring = false;
 namespace {
 
 constexpr std::size_t stack_bytes = 512 << 10;
-// A schedule begins at some time after the epoch of both clocks, the same each time.
+// The start time of every schedule, on both clocks after their epochs.
 constexpr std::int64_t first_ns = 1'000'000'000'000'000;
 
 }  // namespace
@@ -43,7 +43,7 @@ scheduler::scheduler(const options& asked) : options_(asked) {
 
 scheduler::~scheduler() = default;
 
-scheduler::ended scheduler::run(const std::function<void()>& body, strategy& who_goes,
+scheduler::ended scheduler::run(const std::function<void()>& body, strategy& chooser,
                                 bool write_down) {
   memory_.begin_run();
   heap_.reset();
@@ -58,13 +58,13 @@ scheduler::ended scheduler::run(const std::function<void()>& body, strategy& who
   locals_.clear();
   all_ended_ = false;
   result_ = {};
-  strategy_ = &who_goes;
+  strategy_ = &chooser;
   write_down_ = write_down;
   steps_written_ = {};
   body_ = &body;
   active = this;
-  // To the C library there is but one thread, and libstdc++ would believe it: std::stop_source
-  // then does not tell ~stop_callback that its callback has ended.
+  // The C library counts one thread and libstdc++ relies on that: std::stop_source would then not
+  // notify ~stop_callback when its callback has ended.
   __libc_single_threaded = 0;
 
   auto& first = start(
@@ -79,36 +79,36 @@ scheduler::ended scheduler::run(const std::function<void()>& body, strategy& who
   exploring = false;
 
   if (!result_.failed && !result_.pruned) {
-    // What was kept for the schedule goes with it, with nobody left to run beside it.
+    // Destroys the schedule's own objects, while no thread runs.
     for (auto at = locals_.rbegin(); at != locals_.rend(); ++at) at->destroy(at->at);
-    look_for_leaks();
+    find_leaks();
   }
   active = nullptr;
   result_.steps = step_;
   result_.threads = thread_count_;
-  who_goes.end(step_);
+  chooser.end(step_);
   return std::move(result_);
 }
 
-void scheduler::look_for_leaks() {
+void scheduler::find_leaks() {
   if (!options_.leaks || heap_.live_blocks() == 0) return;
   const auto one = heap_.first_live();
   result_.failed = true;
   result_.kind = failure_kind::leak;
-  result_.message = std::to_string(heap_.live_blocks()) +
-                    " blocks were not given back, the first " + std::to_string(one.bytes) +
-                    " bytes long, taken at step " + std::to_string(one.step);
+  result_.message = std::to_string(heap_.live_blocks()) + " blocks were not freed; the first has " +
+                    std::to_string(one.bytes) + " bytes, allocated at step " +
+                    std::to_string(one.step);
 }
 
-simulated_thread& scheduler::start(void* (*routine)(void*), void* argument, bool forever) {
-  const own_work mine;
-  auto& t = a_free_thread();
+simulated_thread& scheduler::start(void* (*routine)(void*), void* argument, bool is_background) {
+  const own_work scope;
+  auto& t = free_thread();
   if (t.stack == nullptr) t.stack = std::make_unique<fiber>(stack_bytes);
-  t.is = simulated_thread::state::runnable;
-  t.forever = forever;
+  t.status = simulated_thread::state::runnable;
+  t.is_background = is_background;
   t.timed_out = false;
-  t.untracked = forever ? 1 : 0;
-  t.on = nullptr;
+  t.untracked = is_background ? 1 : 0;
+  t.blocked_at = nullptr;
   t.calls = {};
   t.next = {};
   t.next.text = "starts";
@@ -128,10 +128,10 @@ simulated_thread& scheduler::start(void* (*routine)(void*), void* argument, bool
   return t;
 }
 
-// One after the other, so that each has a number of its own. When they are used up, that of a
-// thread which was joined, if the starter knows all that it did: then the new one may as well be
-// its continuation, and nothing that has no order gets one.
-simulated_thread& scheduler::a_free_thread() {
+// Each thread gets a number of its own. When they are used up, a new thread takes the number of a
+// joined thread whose every step happens before this start: it is then indistinguishable from its
+// continuation, and no false order arises.
+simulated_thread& scheduler::free_thread() {
   if (thread_count_ < threads_max) return *threads_[thread_count_++];
   for (std::uint32_t i = 0; i < threads_max; ++i) {
     const bool is_known = memory_.of(current_->number).now.before[i] >= memory_.of(i).now.before[i];
@@ -154,15 +154,15 @@ void scheduler::enter(void* thread) {
   } catch (const std::exception& e) {
     std::string text;
     {
-      const own_work mine;
+      const own_work scope;
       text = std::string("an exception left thread ") + std::to_string(me.number) + ": " + e.what();
     }
     self.fail(failure_kind::exception, text);
   } catch (...) {
     self.fail(failure_kind::exception, "an exception left a thread");
   }
-  const own_work mine;
-  me.is = simulated_thread::state::finished;
+  const own_work scope;
+  me.status = simulated_thread::state::finished;
   self.enabled_ &= ~self.bit(me);
   self.spinning_ &= ~self.bit(me);
   if (self.write_down_) self.note("ends", std::source_location{});
@@ -170,10 +170,10 @@ void scheduler::enter(void* thread) {
   bool more = false;
   for (std::uint32_t i = 0; i < self.thread_count_; ++i) {
     const auto& t = *self.threads_[i];
-    more = more || (!t.forever && t.is != simulated_thread::state::finished);
+    more = more || (!t.is_background && t.status != simulated_thread::state::finished);
   }
   self.all_ended_ = !more;
-  self.go_on(false);
+  self.reschedule(false);
   sluice::check(false, "sluice::sim", "an ended thread not to run");
 }
 
@@ -186,7 +186,7 @@ void scheduler::fail(failure_kind kind, const std::string& message) {
   exploring = false;
   result_.failed = true;
   result_.kind = kind;
-  result_.message = message.c_str();  // a copy of its own: the other's memory is the schedule's
+  result_.message = message.c_str();  // a deep copy: the argument's memory is the schedule's
   end_run();
   __builtin_unreachable();
 }
@@ -201,8 +201,8 @@ void scheduler::fail_in_loop(const call_stack& loop) noexcept {
   result_.loop = loop;
   const std::string loops =
       thread_name(current_->number) + " computes for " + std::to_string(options_.spin_max.count()) +
-      " ms without a step of the explorer: no other thread can run, so what it waits for cannot "
-      "happen. In the loop, use sluice::atomic in place of std::atomic or a plain variable, or "
+      " ms without a step of the explorer: no other thread can run, so its condition cannot "
+      "change. In the loop, use sluice::atomic in place of std::atomic or a plain variable, or "
       "call sim::yield(); for a long computation, raise options::spin_max";
   fail(failure_kind::endless_loop, loops);
 }
@@ -212,21 +212,21 @@ void scheduler::point(const operation& next, const std::source_location& where) 
   me.next = next;
   me.where = where;
   if (write_down_) {
-    const own_work mine;
+    const own_work scope;
     me.calls = where.line() == 0 ? calls_from_here() : call_stack{};
   }
-  go_on(true);
+  reschedule(true);
 }
 
-void scheduler::spin(const char* how) {
+void scheduler::spin(const char* text) {
   auto& me = *current_;
-  const own_work mine;
-  // What it finds when it goes on depends on all that the others have done.
-  me.next = {operation::kind::everything, nullptr, how};
+  const own_work scope;
+  // Its next read depends on all steps of the other threads.
+  me.next = {operation::kind::everything, nullptr, text};
   memory_.see_everything(me.number);
   spinning_ |= bit(me);
   forward(100);
-  go_on(true);
+  reschedule(true);
 }
 
 void scheduler::forward(std::int64_t ns) {
@@ -240,27 +240,28 @@ void scheduler::forward(std::int64_t ns) {
   }
 }
 
-void scheduler::go_on(bool self_may) {
-  const own_work mine;
-  auto& next = pick(self_may);
+void scheduler::reschedule(bool self_can_run) {
+  const own_work scope;
+  auto& next = pick(self_can_run);
   if (&next != current_) switch_to(next);
 }
 
-simulated_thread& scheduler::pick(bool self_may) {
+simulated_thread& scheduler::pick(bool self_can_run) {
   auto& me = *current_;
   for (;;) {
-    // Those that run for ever go on until they have nothing to do: what they still hold is no leak.
+    // Background threads run until they block: memory that they are about to free is no leak.
     if (all_ended_ && enabled_ == 0) end_run();
     ++step_;
     if (step_ > options_.steps_max) {
       fail(failure_kind::livelock,
            "no end after " + std::to_string(options_.steps_max) +
-               " steps, though every thread had its turn in the second half of them" + who_waits());
+               " steps, though every thread had its turn in the second half of them" +
+               thread_states());
     }
     auto may = enabled_ & ~spinning_;
     const bool spins = (spinning_ >> me.number & 1U) != 0;
     if (may == 0) {
-      // All who could run spin: any of them may be waiting for time to pass.
+      // All runnable threads spin: any of them may wait for time to pass.
       may = enabled_;
       spinning_ = 0;
       if (std::popcount(may) > 1 && spins) may &= ~bit(me);
@@ -271,7 +272,7 @@ simulated_thread& scheduler::pick(bool self_may) {
     }
     if (may == 0) {
       if (!advance_time()) {
-        fail(failure_kind::deadlock, "nobody can go on" + who_waits());
+        fail(failure_kind::deadlock, "no thread can run" + thread_states());
       }
       continue;
     }
@@ -281,7 +282,7 @@ simulated_thread& scheduler::pick(bool self_may) {
     const bool fair = step_ > options_.steps_max / 2;
     if (fair) {
       // Round robin, a few steps each.
-      if (step_ % 8 != 0 && self_may && !spins && (may & bit(me)) != 0) return me;
+      if (step_ % 8 != 0 && self_can_run && !spins && (may & bit(me)) != 0) return me;
       const auto above = me.number < 31 ? may & ~((2U << me.number) - 1) : 0;
       return *threads_[static_cast<std::uint32_t>(std::countr_zero(above != 0 ? above : may))];
     }
@@ -289,17 +290,17 @@ simulated_thread& scheduler::pick(bool self_may) {
     for (std::uint32_t i = 0; i < thread_count_; ++i) next[i] = &threads_[i]->next;
     const situation s{.step = step_,
                       .current = me.number,
-                      .current_may = self_may && (may & bit(me)) != 0,
-                      .spins = spins,
-                      .may = may,
-                      .time_may = waits_for_time && options_.early_timeouts,
+                      .current_can_run = self_can_run && (may & bit(me)) != 0,
+                      .is_spinning = spins,
+                      .runnable = may,
+                      .clock_can_advance = waits_for_time && options_.early_timeouts,
                       .next = next.data()};
     const auto chosen = strategy_->next(s);
-    if (chosen == give_up) {
+    if (chosen == prune) {
       result_.pruned = true;
       end_run();
     }
-    if (chosen == clock_goes_on) {
+    if (chosen == advance_clock) {
       advance_time();
       continue;
     }
@@ -310,7 +311,7 @@ simulated_thread& scheduler::pick(bool self_may) {
 void scheduler::switch_to(simulated_thread& next) {
   auto& me = *current_;
   current_ = &next;
-  exploring = true;  // what the next one finds when it goes on
+  exploring = true;  // for the next thread's code
   if (next.next.text[0] == 's' && std::strcmp(next.next.text, "starts") == 0) next.next.text = "";
   fiber::change(*me.stack, *next.stack);
   exploring = false;
@@ -321,7 +322,7 @@ bool scheduler::advance_time() {
   for (const auto* t : blocked_) earliest = std::min(earliest, t->until_ns);
   if (earliest == never_ns) return false;
   if (write_down_) {
-    note("the clock goes on by " + std::to_string((std::max(earliest, now_ns_) - now_ns_) / 1000) +
+    note("the clock advances by " + std::to_string((std::max(earliest, now_ns_) - now_ns_) / 1000) +
              " us",
          std::source_location{});
   }
@@ -331,35 +332,35 @@ bool scheduler::advance_time() {
 
 void scheduler::unblock(simulated_thread& t, bool timed_out) {
   std::erase(blocked_, &t);
-  t.is = simulated_thread::state::runnable;
+  t.status = simulated_thread::state::runnable;
   t.timed_out = timed_out;
   enabled_ |= bit(t);
 }
 
-bool scheduler::block(const void* on, const char* what, std::int64_t until_ns) {
-  const own_work mine;
+bool scheduler::block(const void* address, const char* text, std::int64_t until_ns) {
+  const own_work scope;
   auto& me = *current_;
   if (until_ns <= now_ns_) return false;
-  me.is = simulated_thread::state::blocked;
-  me.on = on;
-  me.on_what = what;
+  me.status = simulated_thread::state::blocked;
+  me.blocked_at = address;
+  me.blocked_for = text;
   me.until_ns = until_ns;
-  me.next = {operation::kind::everything, nullptr, what};
+  me.next = {operation::kind::everything, nullptr, text};
   blocked_.push_back(&me);
   enabled_ &= ~bit(me);
   spinning_ &= ~bit(me);
   if (write_down_) {
-    steps_written_.add({step_, me.number, std::string("waits: ") + what, me.where, me.calls});
+    steps_written_.add({step_, me.number, std::string("waits: ") + text, me.where, me.calls});
   }
-  go_on(false);
+  reschedule(false);
   return !me.timed_out;
 }
 
-std::uint32_t scheduler::wake(const void* on, std::uint32_t most) {
-  const own_work mine;
+std::uint32_t scheduler::wake(const void* address, std::uint32_t most) {
+  const own_work scope;
   std::uint32_t woken = 0;
   for (std::size_t i = 0; i < blocked_.size() && woken < most;) {
-    if (blocked_[i]->on == on) {
+    if (blocked_[i]->blocked_at == address) {
       unblock(*blocked_[i], false);
       ++woken;
     } else {
@@ -372,10 +373,10 @@ std::uint32_t scheduler::wake(const void* on, std::uint32_t most) {
 
 void* scheduler::join(simulated_thread& other) {
   point({operation::kind::everything, &other, "joins a thread"}, std::source_location{});
-  while (other.is != simulated_thread::state::finished) {
+  while (other.status != simulated_thread::state::finished) {
     block(&other, "the end of a thread", never_ns);
   }
-  const own_work mine;
+  const own_work scope;
   memory_.of(current_->number).now.learn(memory_.of(other.number).now, memory_.threads());
   other.joined = true;
   return other.result;
@@ -403,10 +404,10 @@ void scheduler::learn_everything() {
   }
 }
 
-std::uint32_t scheduler::choose_value(std::uint32_t count, char what) {
-  if (step_ > options_.steps_max / 2) return 0;  // a fair schedule sees all
+std::uint32_t scheduler::choose_value(std::uint32_t count, char type) {
+  if (step_ > options_.steps_max / 2) return 0;  // fair scheduling: the newest value
   ++step_;
-  return strategy_->value(step_, count, what);
+  return strategy_->value(step_, count, type);
 }
 
 scheduler::object& scheduler::object_at(const void* at) {
@@ -414,7 +415,7 @@ scheduler::object& scheduler::object_at(const void* at) {
 }
 
 void* scheduler::run_local(const void* key, void* (*make)(), void (*destroy)(void*)) {
-  const own_work mine;
+  const own_work scope;
   for (const auto& one : locals_) {
     if (one.key == key) return one.at;
   }
@@ -436,7 +437,7 @@ std::string scheduler::name_of(const void* at) {
 }
 
 void written_steps::add(step_line line) {
-  if (lines.size() == 2 * lines_max) {  // a schedule may be a whole day
+  if (lines.size() == 2 * lines_max) {  // a schedule may have millions of steps
     lines.erase(lines.begin(), lines.begin() + lines_max);
     before += lines_max;
   }
@@ -456,14 +457,14 @@ std::string scheduler::place_of(const simulated_thread& t) const {
   return t.where.line() != 0 ? place(t.where) : caller_line(t.calls);
 }
 
-std::string scheduler::who_waits() {
+std::string scheduler::thread_states() {
   std::string text;
   for (std::uint32_t i = 0; i < thread_count_; ++i) {
     const auto& t = *threads_[i];
-    if (t.is == simulated_thread::state::finished || t.forever) continue;
+    if (t.status == simulated_thread::state::finished || t.is_background) continue;
     text += "\n  " + thread_name(i);
-    if (t.is == simulated_thread::state::blocked) {
-      text += std::string(" waits: ") + t.on_what;
+    if (t.status == simulated_thread::state::blocked) {
+      text += std::string(" waits: ") + t.blocked_for;
     } else {
       text += std::string(" runs: ") + t.next.text;
     }

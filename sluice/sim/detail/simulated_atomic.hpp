@@ -1,8 +1,8 @@
 #pragma once
 
-// The atomic of a simulated build: every access is a point at which another thread may run, and a
-// load may give what the declared ordering allows (see memory_model.hpp). Outside of a schedule it
-// is a std::atomic. As large as one, so that layouts stay what they are.
+// The atomic of a simulated build: every access is a switch point, and a load returns any value
+// that the declared order allows (memory_model.hpp). Outside of a schedule it is a std::atomic. It
+// has the same size, so that layouts do not change.
 
 #include <atomic>
 #include <bit>
@@ -15,7 +15,7 @@
 
 namespace sluice::sim::detail {
 
-// True while the code of a schedule runs.
+// True while code of a schedule runs.
 extern constinit bool exploring;
 
 void atomic_made(const void* at, std::uint64_t bits) noexcept;
@@ -23,15 +23,15 @@ std::uint64_t atomic_load(const void* at, std::size_t bytes, std::memory_order o
                           const std::source_location& where) noexcept;
 void atomic_store(void* at, std::size_t bytes, std::uint64_t bits, std::memory_order order,
                   const std::source_location& where) noexcept;
-// A read-modify-write in two steps, between which nothing else runs.
+// A read-modify-write in two calls, without a switch point in between.
 std::uint64_t atomic_begin_change(const void* at, std::size_t bytes,
                                   const std::source_location& where) noexcept;
 void atomic_end_change(void* at, std::size_t bytes, std::uint64_t bits,
                        std::memory_order order) noexcept;
-void atomic_leave(const void* at, std::memory_order order) noexcept;  // it stays as it is
+void atomic_leave(const void* at, std::memory_order order) noexcept;  // the value does not change
 void atomic_pass_fence(std::memory_order order, const std::source_location& where) noexcept;
-// True: a weak compare-exchange fails although it need not.
-bool atomic_fails_anyway() noexcept;
+// Returns true if a weak compare-exchange is to fail spuriously.
+bool atomic_fails_spuriously() noexcept;
 
 }  // namespace sluice::sim::detail
 
@@ -96,7 +96,7 @@ class atomic {
     if (!sim::detail::exploring) {
       return value_.compare_exchange_weak(expected, wanted, order, otherwise);
     }
-    if (sim::detail::atomic_fails_anyway()) {
+    if (sim::detail::atomic_fails_spuriously()) {
       expected = load(otherwise, where);
       return false;
     }
@@ -138,7 +138,9 @@ class atomic {
     if (!sim::detail::exploring) return value_.fetch_xor(with, order);
     return change([with](T old) { return static_cast<T>(old ^ with); }, order, where);
   }
-  friend T glance(const atomic& at) noexcept { return at.value_.load(std::memory_order_relaxed); }
+  friend T load_untracked(const atomic& at) noexcept {
+    return at.value_.load(std::memory_order_relaxed);
+  }
 
   T operator++() noexcept { return static_cast<T>(fetch_add(1) + 1); }
   T operator++(int) noexcept { return fetch_add(1); }
@@ -165,9 +167,9 @@ class atomic {
   }
 
   template <class F>
-  T change(F&& to, order_type order, const where_from& where) noexcept {
+  T change(F&& update, order_type order, const where_from& where) noexcept {
     const T old = value_of(sim::detail::atomic_begin_change(&value_, sizeof(T), where));
-    sim::detail::atomic_end_change(&value_, sizeof(T), bits_of(to(old)), order);
+    sim::detail::atomic_end_change(&value_, sizeof(T), bits_of(update(old)), order);
     return old;
   }
   bool compare(T& expected, const T& wanted, order_type order, order_type otherwise,

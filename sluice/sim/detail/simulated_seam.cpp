@@ -2,7 +2,7 @@
 
 #include <new>
 
-#include "sluice/base/run_local.hpp"
+#include "sluice/base/detail/run_local.hpp"
 #include "sluice/base/seam.hpp"
 #include "sluice/sim/detail/scheduler.hpp"
 #include "sluice/sim/detail/simulated_atomic.hpp"
@@ -15,7 +15,7 @@ using sim::detail::exploring;
 using sim::detail::operation;
 using sim::detail::own_work;
 
-constinit thread_local parker* mine = nullptr;
+constinit thread_local parker* own_parker = nullptr;
 std::atomic<std::uint32_t> outside_numbers{sim::detail::threads_max};
 
 }  // namespace
@@ -42,13 +42,13 @@ void sim_pause() noexcept {
 void yield() noexcept {
   if (exploring) active->spin("yield");
 }
-void nap(std::chrono::microseconds about) noexcept {
+void nap(std::chrono::microseconds duration) noexcept {
   if (!exploring) return;
-  active->forward(about.count() * 1000);
+  active->forward(duration.count() * 1000);
   active->spin("nap");
 }
 
-// There is but one processor.
+// Only one thread runs at a time.
 bool can_spin() noexcept {
   return false;
 }
@@ -67,18 +67,18 @@ void heavy_barrier() noexcept {
 }
 
 parker& this_parker() noexcept {
-  // A waker may touch it after its thread has ended: it lives as long as the schedule.
-  if (mine == nullptr) {
+  // A waker may use it after its thread has ended, so it lives until the end of the schedule.
+  if (own_parker == nullptr) {
     if (exploring) {
       const own_work work;
-      mine = static_cast<parker*>(active->run_local(
+      own_parker = static_cast<parker*>(active->run_local(
           &active->self(), []() -> void* { return new parker; },
           [](void* at) { delete static_cast<parker*>(at); }));
     } else {
-      mine = new parker;
+      own_parker = new parker;
     }
   }
-  return *mine;
+  return *own_parker;
 }
 
 void run_forever(void (*body)(void*), void* argument) {

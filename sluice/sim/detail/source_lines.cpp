@@ -12,12 +12,12 @@
 #include <string_view>
 #include <utility>
 
-#include "sluice/base/code_address.hpp"
+#include "sluice/base/detail/code_address.hpp"
 
 namespace sluice::sim::detail {
 namespace {
 
-// A line of source that an address belongs to. A call that was inlined has one as well.
+// A source line of an address. Calls that were inlined there have lines of their own.
 struct source_line {
   std::string function;
   std::string file;  // empty: unknown
@@ -38,7 +38,7 @@ std::string program_path() {
   return length > 0 ? std::string(path.data(), static_cast<std::size_t>(length)) : std::string();
 }
 
-// The file that holds the code, and the address in it.
+// Returns the binary that contains the code, and the address relative to it.
 std::pair<std::string, std::uintptr_t> in_file(const void* address) {
   Dl_info found{};
   Dl_info program{};
@@ -68,9 +68,9 @@ lines_by_address& known_lines() {
   return known;
 }
 
-// One run of addr2line for all addresses of one file. Of each it prints the address, then a
-// function and a place by turns, innermost first.
-void ask_addr2line(const std::string& path, const std::vector<const void*>& addresses,
+// Runs addr2line once for all addresses of one binary. For each it prints the address, then
+// functions and places alternately, innermost first.
+void run_addr2line(const std::string& path, const std::vector<const void*>& addresses,
                    const std::string& offsets) {
   const std::string command = "addr2line -a -f -i -C -e '" + path + "'" + offsets + " 2>/dev/null";
   std::FILE* const printed = ::popen(command.c_str(), "r");
@@ -118,7 +118,7 @@ call_stack calls_from_here(const void* interrupted) noexcept {
   }
   call_stack calls;
   for (auto at = first; at != end && calls.depth < call_stack::depth_max; ++at) {
-    // A return address is behind its call, and may belong to the next line.
+    // A return address lies behind its call, and may belong to the next line.
     const auto back = *at == interrupted ? 0 : 1;
     calls.addresses[calls.depth++] = static_cast<const char*>(*at) - back;
   }
@@ -142,7 +142,7 @@ void find_lines(std::span<const call_stack* const> stacks) {
       by_file[path].offsets += shown.data();
     }
   }
-  for (const auto& [path, wanted] : by_file) ask_addr2line(path, wanted.addresses, wanted.offsets);
+  for (const auto& [path, wanted] : by_file) run_addr2line(path, wanted.addresses, wanted.offsets);
 }
 
 std::string caller_line(const call_stack& calls) {
@@ -164,7 +164,7 @@ std::vector<std::string> caller_lines(const call_stack& calls, std::size_t most)
     const std::vector<source_line>& lines = known_lines()[address];
     if (lines.empty() && shown.size() < most) shown.push_back(seam::code_address_text(address));
     for (const source_line& line : lines) {
-      // The calls below this one are the simulator's.
+      // The remaining calls are the simulator's.
       if (line.function.starts_with("sluice::sim::detail::scheduler::")) return shown;
       if (line.is_hidden() || shown.size() == most) continue;
       const bool is_named = !line.function.starts_with('?');

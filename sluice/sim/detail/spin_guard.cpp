@@ -17,21 +17,21 @@ namespace sluice::sim::detail {
 namespace {
 
 constexpr int spin_signal = SIGVTALRM;
-// A loop is reported when this many looks in a row have found the same step.
-constexpr int looks_max = 4;
+// The number of consecutive samples with the same step after which a loop is reported.
+constexpr int samples_max = 4;
 
 constinit std::uint64_t seen_step = 0;
-constinit int looks = 0;
+constinit int samples = 0;
 
-void on_look(int, siginfo_t*, void* context) {
-  // The scheduler itself is at work, or the time between two schedules.
+void on_sample(int, siginfo_t*, void* context) {
+  // The scheduler is running, or no schedule is.
   if (active == nullptr || !exploring) return;
   const int saved_errno = errno;
   const auto step = active->progress();
-  looks = step == seen_step ? looks + 1 : 0;
+  samples = step == seen_step ? samples + 1 : 0;
   seen_step = step;
-  if (looks >= looks_max) {
-    looks = 0;
+  if (samples >= samples_max) {
+    samples = 0;
     const auto& registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
     active->fail_in_loop(calls_from_here(reinterpret_cast<const void*>(registers[REG_RIP])));
   }
@@ -43,10 +43,10 @@ void on_look(int, siginfo_t*, void* context) {
 spin_guard::spin_guard(std::chrono::milliseconds limit) : is_on_(limit.count() > 0) {
   if (!is_on_) return;
   prepare_call_stacks();
-  looks = 0;
+  samples = 0;
   struct sigaction act {};
-  act.sa_sigaction = &on_look;
-  // On the stack of catch_faults, which a switch to another fiber leaves as it leaves any other.
+  act.sa_sigaction = &on_sample;
+  // Runs on the signal stack of catch_faults: a switch to another fiber abandons it like any stack.
   act.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER | SA_RESTART;
   ::sigaction(spin_signal, &act, &before_);
   sigevent event{};
@@ -55,7 +55,7 @@ spin_guard::spin_guard(std::chrono::milliseconds limit) : is_on_(limit.count() >
   event._sigev_un._tid = static_cast<pid_t>(::syscall(SYS_gettid));
   sluice::check(::timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &timer_) == 0, "sluice::sim",
                 "a timer that finds loops without a step");
-  const auto between = std::max<std::int64_t>(limit.count() / looks_max, 1);
+  const auto between = std::max<std::int64_t>(limit.count() / samples_max, 1);
   itimerspec period{};
   period.it_interval.tv_sec = between / 1000;
   period.it_interval.tv_nsec = between % 1000 * 1'000'000;

@@ -1,7 +1,7 @@
 #pragma once
 
-// Ends a schedule whose thread computes on and on without a step of the explorer, as a loop over a
-// std::atomic does: the thread that it waits for never gets its turn.
+// Ends a schedule in which a thread computes without a step of the explorer, for example in a loop
+// over a std::atomic: the thread that it waits for cannot run.
 
 #include <signal.h>
 #include <time.h>
@@ -10,8 +10,8 @@
 
 namespace sluice::sim::detail {
 
-// While it lives, a timer looks at the scheduler. It counts processor time: a machine under load or
-// a process that was stopped does not look like a loop.
+// During its life, a timer samples the scheduler. It measures processor time, so a loaded machine
+// or a stopped process does not look like a loop.
 class spin_guard {
  public:
   explicit spin_guard(std::chrono::milliseconds limit);  // 0: no limit

@@ -17,7 +17,7 @@ std::uint32_t any_of(std::uint32_t bits, random& dice) noexcept {
   return nth_bit(bits, dice.below(static_cast<std::uint32_t>(std::popcount(bits))));
 }
 
-// How often time passes early, and a weak compare-exchange fails: once in so many chances.
+// The odds of an early time-out and of a spurious failure: one in this many.
 constexpr std::uint32_t early_clock_one_in = 64;
 constexpr std::uint32_t weak_failure_one_in = 32;
 
@@ -26,20 +26,20 @@ class random_strategy final : public strategy {
   explicit random_strategy(const options& o) : dice_(o.seed) {}
 
   bool begin() override {
-    // Some bugs need many switches, some few: every schedule has an eagerness of its own.
+    // Some bugs need many switches, some few: the switch rate differs between schedules.
     switch_one_in_ = 2U << dice_.below(5);
     constexpr std::array<std::uint32_t, 4> stale{0, 2, 4, 8};
     stale_one_in_ = stale[dice_.below(stale.size())];
     return true;
   }
   std::uint32_t next(const situation& s) override {
-    if (s.may == 0) return clock_goes_on;
-    if (s.time_may && dice_.below(early_clock_one_in) == 0) return clock_goes_on;
-    if (s.current_may && !s.spins && dice_.below(switch_one_in_) != 0) return s.current;
-    return any_of(s.may, dice_);
+    if (s.runnable == 0) return advance_clock;
+    if (s.clock_can_advance && dice_.below(early_clock_one_in) == 0) return advance_clock;
+    if (s.current_can_run && !s.is_spinning && dice_.below(switch_one_in_) != 0) return s.current;
+    return any_of(s.runnable, dice_);
   }
-  std::uint32_t value(std::uint32_t, std::uint32_t count, char what) override {
-    if (what == 'f') return dice_.below(weak_failure_one_in) == 0 ? 1 : 0;
+  std::uint32_t value(std::uint32_t, std::uint32_t count, char type) override {
+    if (type == 'f') return dice_.below(weak_failure_one_in) == 0 ? 1 : 0;
     if (stale_one_in_ == 0 || dice_.below(stale_one_in_) != 0) return 0;
     return dice_.below(count);
   }
@@ -51,9 +51,8 @@ class random_strategy final : public strategy {
 };
 
 // After "A Randomized Scheduler with Probabilistic Guarantees of Finding Bugs" (Burckhardt,
-// Kothari, Musuvathi, Nagarakatte 2010): a thread that reaches one of the points where priorities
-// change goes below all others; those that did so are ordered among themselves by chance, not by
-// time.
+// Kothari, Musuvathi, Nagarakatte 2010): a thread that reaches a change point gets a priority below
+// all others; the order of those priorities is random, not the order in time.
 class pct_strategy final : public strategy {
  public:
   explicit pct_strategy(const options& o) : dice_(o.seed ^ 0x9c7), depth_(std::max(1U, o.depth)) {}
@@ -62,11 +61,12 @@ class pct_strategy final : public strategy {
     priority_.fill(0);
     lowest_ = 0;
     changes_.clear();
-    // Other chances would lower the probability of those schedules that only priorities decide.
+    // Any other randomness would lower the probability of the schedules decided by priorities
+    // alone.
     only_priorities_ = dice_.below(2) == 0;
-    // The points are drawn from as many steps as there are, so the first schedule has none. Where
-    // few schedules are much longer than the rest, these points come too late for most: so half of
-    // the schedules draw them from the first steps.
+    // The change points are drawn from the steps of the longest schedule, so the first schedule has
+    // none. If a few schedules are much longer than the rest, these points are too late for most:
+    // so half of the schedules draw them from the first steps.
     const auto from = only_priorities_ ? longest_ : std::min(longest_, 16U << dice_.below(8));
     for (unsigned i = 1; i < depth_ && from > 0; ++i) changes_.push_back(1 + dice_.below(from));
     return true;
@@ -75,24 +75,24 @@ class pct_strategy final : public strategy {
     priority_[n] = static_cast<std::int64_t>(1'000'000 + dice_.below(1'000'000));
   }
   std::uint32_t next(const situation& s) override {
-    if (s.may == 0) return clock_goes_on;
-    if (s.time_may && !only_priorities_ && dice_.below(early_clock_one_in) == 0) {
-      return clock_goes_on;
+    if (s.runnable == 0) return advance_clock;
+    if (s.clock_can_advance && !only_priorities_ && dice_.below(early_clock_one_in) == 0) {
+      return advance_clock;
     }
     const auto change = std::find(changes_.begin(), changes_.end(), s.step);
     if (change != changes_.end()) priority_[s.current] = 1 + (change - changes_.begin());
-    // One that spins waits for another: it goes below all.
-    if (s.spins) priority_[s.current] = --lowest_;
-    std::uint32_t best = nth_bit(s.may, 0);
-    for (auto rest = s.may; rest != 0; rest &= rest - 1) {
+    // A spinning thread waits for another one: it gets the lowest priority.
+    if (s.is_spinning) priority_[s.current] = --lowest_;
+    std::uint32_t best = nth_bit(s.runnable, 0);
+    for (auto rest = s.runnable; rest != 0; rest &= rest - 1) {
       const auto n = static_cast<std::uint32_t>(std::countr_zero(rest));
       if (priority_[n] > priority_[best]) best = n;
     }
     return best;
   }
-  std::uint32_t value(std::uint32_t, std::uint32_t count, char what) override {
+  std::uint32_t value(std::uint32_t, std::uint32_t count, char type) override {
     if (only_priorities_) return 0;
-    if (what == 'f') return dice_.below(weak_failure_one_in) == 0 ? 1 : 0;
+    if (type == 'f') return dice_.below(weak_failure_one_in) == 0 ? 1 : 0;
     return dice_.below(stale_one_in) == 0 ? dice_.below(count) : 0;
   }
   void end(std::uint32_t steps) override { longest_ = std::max(longest_, steps); }
@@ -117,8 +117,8 @@ class mixed_strategy final : public strategy {
     return now_->begin();
   }
   std::uint32_t next(const situation& s) override { return now_->next(s); }
-  std::uint32_t value(std::uint32_t step, std::uint32_t count, char what) override {
-    return now_->value(step, count, what);
+  std::uint32_t value(std::uint32_t step, std::uint32_t count, char type) override {
+    return now_->value(step, count, type);
   }
   void thread_started(std::uint32_t n) override { now_->thread_started(n); }
   void end(std::uint32_t steps) override {
@@ -132,9 +132,9 @@ class mixed_strategy final : public strategy {
   strategy* now_ = nullptr;
 };
 
-// Depth first over all choices. A choice that was explored to its end sleeps: it is not tried again
-// behind a step that it could change places with. Only whole subtrees count, of which the bound on
-// preemptions cut nothing off: else the bound could hide a schedule twice.
+// Depth first over all choices, with sleep sets: a choice whose subtree was explored is not tried
+// again after an independent step. Only subtrees that the preemption bound did not cut count as
+// explored: otherwise a schedule could be missed.
 class exhaustive_strategy final : public strategy {
  public:
   explicit exhaustive_strategy(const options& o)
@@ -151,38 +151,38 @@ class exhaustive_strategy final : public strategy {
   }
 
   std::uint32_t next(const situation& s) override {
-    if (s.may == 0) return clock_goes_on;
-    const bool stays_free = s.current_may && !s.spins;
-    std::uint32_t options = s.may & ~sleeping_;
-    bool clock = s.time_may;
+    if (s.runnable == 0) return advance_clock;
+    const bool stays_free = s.current_can_run && !s.is_spinning;
+    std::uint32_t options = s.runnable & ~sleeping_;
+    bool clock = s.clock_can_advance;
     if (stays_free && preemptions_ == preemptions_max_) {
-      if ((s.may & ~(1U << s.current)) != 0 || clock) cut();
+      if ((s.runnable & ~(1U << s.current)) != 0 || clock) cut();
       options &= 1U << s.current;
       clock = false;
     } else if (clock && preemptions_ == preemptions_max_) {
       cut();
       clock = false;
     }
-    if (options == 0 && !clock) return give_up;
+    if (options == 0 && !clock) return prune;
     const bool several = std::popcount(options) + (clock ? 1 : 0) > 1;
     std::uint32_t chosen = 0;
     std::uint32_t done = 0;
     if (!several) {
-      chosen = options != 0 ? nth_bit(options, 0) : clock_goes_on;
+      chosen = options != 0 ? nth_bit(options, 0) : advance_clock;
     } else {
       if (at_ == path_.size()) {
         node made;
         const bool stay = stays_free && (options >> s.current & 1U) != 0;
-        made.chosen = stay ? s.current : options != 0 ? nth_bit(options, 0) : clock_goes_on;
+        made.chosen = stay ? s.current : options != 0 ? nth_bit(options, 0) : advance_clock;
         made.left = options & ~(made.chosen < 32 ? 1U << made.chosen : 0);
-        made.clock_left = clock && made.chosen != clock_goes_on;
+        made.clock_left = clock && made.chosen != advance_clock;
         path_.push_back(made);
       }
       chosen = path_[at_].chosen;
       done = path_[at_].asleep;
       ++at_;
     }
-    if (chosen == clock_goes_on) {
+    if (chosen == advance_clock) {
       ++preemptions_;
       sleeping_ = 0;
       return chosen;
@@ -196,8 +196,8 @@ class exhaustive_strategy final : public strategy {
     return chosen;
   }
 
-  std::uint32_t value(std::uint32_t, std::uint32_t count, char what) override {
-    if (what == 'f') return 0;
+  std::uint32_t value(std::uint32_t, std::uint32_t count, char type) override {
+    if (type == 'f') return 0;
     if (stale_ == stale_max_) {
       cut();
       return 0;
@@ -214,10 +214,10 @@ class exhaustive_strategy final : public strategy {
   struct node {
     bool is_value = false;
     bool clock_left = false;
-    bool was_cut = false;  // below the option that is being explored
+    bool was_cut = false;  // by the preemption bound, below the current option
     std::uint32_t chosen = 0;
     std::uint32_t left = 0;
-    std::uint32_t asleep = 0;  // options that were explored whole
+    std::uint32_t asleep = 0;  // options whose subtrees were explored completely
     std::uint32_t value = 0;
     std::uint32_t count = 0;
   };
@@ -241,7 +241,7 @@ class exhaustive_strategy final : public strategy {
         }
         if (last.clock_left) {
           last.clock_left = false;
-          last.chosen = clock_goes_on;
+          last.chosen = advance_clock;
           return true;
         }
       }
@@ -271,14 +271,14 @@ class replay_strategy final : public strategy {
   }
   std::uint32_t next(const situation& s) override {
     if (const auto* d = here(s.step)) {
-      if (d->what == 'c' && s.time_may) return clock_goes_on;
-      if (d->what == 't' && d->value < 32 && (s.may >> d->value & 1U) != 0) return d->value;
+      if (d->type == 'c' && s.clock_can_advance) return advance_clock;
+      if (d->type == 't' && d->value < 32 && (s.runnable >> d->value & 1U) != 0) return d->value;
     }
-    return usual(s);
+    return default_choice(s);
   }
-  std::uint32_t value(std::uint32_t step, std::uint32_t count, char what) override {
+  std::uint32_t value(std::uint32_t step, std::uint32_t count, char type) override {
     const auto* d = here(step);
-    return d != nullptr && d->what == what && d->value < count ? d->value : 0;
+    return d != nullptr && d->type == type && d->value < count ? d->value : 0;
   }
 
  private:
@@ -292,17 +292,17 @@ class replay_strategy final : public strategy {
 
 }  // namespace
 
-std::uint32_t usual(const situation& s) noexcept {
-  if (s.may == 0) return clock_goes_on;
-  if (s.current_may && !s.spins && (s.may >> s.current & 1U) != 0) return s.current;
-  const auto above = s.current < 31 ? s.may & ~((2U << s.current) - 1) : 0;
-  return nth_bit(above != 0 ? above : s.may, 0);
+std::uint32_t default_choice(const situation& s) noexcept {
+  if (s.runnable == 0) return advance_clock;
+  if (s.current_can_run && !s.is_spinning && (s.runnable >> s.current & 1U) != 0) return s.current;
+  const auto above = s.current < 31 ? s.runnable & ~((2U << s.current) - 1) : 0;
+  return nth_bit(above != 0 ? above : s.runnable, 0);
 }
 
 std::uint32_t recorder::next(const situation& s) {
   const auto chosen = of_.next(s);
-  if (chosen == give_up || chosen == usual(s)) return chosen;
-  if (chosen == clock_goes_on) {
+  if (chosen == prune || chosen == default_choice(s)) return chosen;
+  if (chosen == advance_clock) {
     path_.push_back({s.step, 'c', 0});
   } else {
     path_.push_back({s.step, 't', chosen});
@@ -310,9 +310,9 @@ std::uint32_t recorder::next(const situation& s) {
   return chosen;
 }
 
-std::uint32_t recorder::value(std::uint32_t step, std::uint32_t count, char what) {
-  const auto chosen = of_.value(step, count, what);
-  if (chosen != 0) path_.push_back({step, what, chosen});
+std::uint32_t recorder::value(std::uint32_t step, std::uint32_t count, char type) {
+  const auto chosen = of_.value(step, count, type);
+  if (chosen != 0) path_.push_back({step, type, chosen});
   return chosen;
 }
 
@@ -321,7 +321,7 @@ std::string to_trace(const std::vector<deviation>& from) {
   for (const auto& d : from) {
     text += ',';
     text += std::to_string(d.step);
-    text += d.what;
+    text += d.type;
     text += std::to_string(d.value);
   }
   return text;
@@ -337,8 +337,8 @@ bool parse_trace(const std::string& text, std::vector<deviation>& into) {
     if (*at != ',') return false;
     const auto step = std::from_chars(at + 1, end, d.step);
     if (step.ec != std::errc{} || step.ptr == end) return false;
-    d.what = *step.ptr;
-    if (d.what != 't' && d.what != 'r' && d.what != 'f' && d.what != 'c') return false;
+    d.type = *step.ptr;
+    if (d.type != 't' && d.type != 'r' && d.type != 'f' && d.type != 'c') return false;
     const auto value = std::from_chars(step.ptr + 1, end, d.value);
     if (value.ec != std::errc{}) return false;
     if (!into.empty() && into.back().step >= d.step) return false;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Who goes on, at every point of a schedule.
+// Chooses the next thread at every switch point of a schedule.
 
 #include <cstdint>
 #include <memory>
@@ -12,26 +12,26 @@
 
 namespace sluice::sim::detail {
 
-// What a thread is about to do, as far as it matters to others.
+// The next operation of a thread, as far as it affects other threads.
 struct operation {
   enum class kind : std::uint8_t { nothing, read, write, everything };
-  kind what = kind::nothing;
+  kind type = kind::nothing;
   const void* at = nullptr;
   const char* text = "";
 
-  // False: the two can change places and nobody can tell.
+  // Returns false if the two operations commute.
   bool depends_on(const operation& other) const noexcept {
-    if (what == kind::nothing || other.what == kind::nothing) return false;
-    if (what == kind::everything || other.what == kind::everything) return true;
-    return at == other.at && (what == kind::write || other.what == kind::write);
+    if (type == kind::nothing || other.type == kind::nothing) return false;
+    if (type == kind::everything || other.type == kind::everything) return true;
+    return at == other.at && (type == kind::write || other.type == kind::write);
   }
 };
 
-// A place where a schedule left the usual way: the thread that runs goes on, else the next one by
-// number; loads give the newest value; time passes only when nobody can run.
+// A step at which a schedule deviated from the default: continue the current thread, else the next
+// one by number; load the newest value; advance the clock only if no thread can run.
 struct deviation {
   std::uint32_t step;
-  char what;  // t thread, r age of what is read, f a weak compare fails, c the clock goes on
+  char type;  // t thread, r age of the loaded value, f a weak compare fails, c the clock advances
   std::uint32_t value;
 };
 std::string to_trace(const std::vector<deviation>& from);
@@ -39,17 +39,17 @@ bool parse_trace(const std::string& text, std::vector<deviation>& into);
 
 struct situation {
   std::uint32_t step;
-  std::uint32_t current;         // the thread that runs
-  bool current_may;              // it could go on
-  bool spins;                    // it is about to spin
-  std::uint32_t may;             // those who may go on, as bits; never empty but when time_may
-  bool time_may;                 // instead, the clock may go on to the next deadline
-  const operation* const* next;  // what each thread is about to do
+  std::uint32_t current;  // the running thread
+  bool current_can_run;
+  bool is_spinning;              // the current thread is about to spin
+  std::uint32_t runnable;        // threads that can run, as bits; 0 only if clock_can_advance
+  bool clock_can_advance;        // the clock may advance to the next deadline instead
+  const operation* const* next;  // the next operation of each thread
 };
-inline constexpr std::uint32_t clock_goes_on = 0xffff;
-inline constexpr std::uint32_t give_up = 0xfffe;  // an equal schedule was run before
+inline constexpr std::uint32_t advance_clock = 0xffff;
+inline constexpr std::uint32_t prune = 0xfffe;  // an equivalent schedule was run before
 
-std::uint32_t usual(const situation& s) noexcept;
+std::uint32_t default_choice(const situation& s) noexcept;
 
 class strategy {
  public:
@@ -58,10 +58,10 @@ class strategy {
   strategy& operator=(const strategy&) = delete;
   virtual ~strategy() = default;
 
-  // False: there are no more schedules.
+  // Returns false after the last schedule.
   virtual bool begin() = 0;
   virtual std::uint32_t next(const situation& s) = 0;
-  virtual std::uint32_t value(std::uint32_t step, std::uint32_t count, char what) = 0;
+  virtual std::uint32_t value(std::uint32_t step, std::uint32_t count, char type) = 0;
   virtual void thread_started(std::uint32_t) {}
   virtual void end(std::uint32_t /*steps*/) {}
   virtual bool complete() const { return false; }
@@ -73,7 +73,7 @@ std::unique_ptr<strategy> make_mixed(const options& o);
 std::unique_ptr<strategy> make_exhaustive(const options& o);
 std::unique_ptr<strategy> make_replay(std::vector<deviation> path);
 
-// Another strategy, whose deviations are written down.
+// Wraps a strategy and records its deviations.
 class recorder final : public strategy {
  public:
   explicit recorder(strategy& of) : of_(of) {}
@@ -82,7 +82,7 @@ class recorder final : public strategy {
     return of_.begin();
   }
   std::uint32_t next(const situation& s) override;
-  std::uint32_t value(std::uint32_t step, std::uint32_t count, char what) override;
+  std::uint32_t value(std::uint32_t step, std::uint32_t count, char type) override;
   void thread_started(std::uint32_t n) override { of_.thread_started(n); }
   void end(std::uint32_t steps) override { of_.end(steps); }
   bool complete() const override { return of_.complete(); }

@@ -16,8 +16,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A bug of depth 2: one thread must stop between its load and its store. Where it stops is one of
-// three steps, so it is found about three times as often as the bound says.
+// A bug of depth 2: one thread must be preempted between its load and its store, at one of three
+// steps, so it is found about three times as often as the bound requires.
 void lost_update() {
   atomic<int> count{0};
   atomic<int> aside{0};
@@ -34,20 +34,20 @@ void lost_update() {
   check(count.load() == 2, "both counted");
 }
 
-// Each seed has the schedule that measures, and one that may find it.
-TEST(Pct, FindsABugOfDepthTwoAsOftenAsItSays) {
+// Each seed has the measuring schedule, and another that may find the bug.
+TEST(Pct, FindsABugOfDepthTwoWithTheGuaranteedProbability) {
   constexpr std::uint64_t seeds = 4'000;
   constexpr std::uint64_t threads = 3;
   std::uint64_t found = 0;
   std::uint64_t steps = 0;
   for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
-    const options how{.how = search::pct,
-                      .schedules = 2,
-                      .seed = seed,
-                      .depth = 2,
-                      .memory = memory_order_model::strong,
-                      .minimize_max = 0ms};
-    const auto r = explore(how, &lost_update);
+    const options o{.search = search::pct,
+                    .schedules = 2,
+                    .seed = seed,
+                    .depth = 2,
+                    .memory = memory_order_model::strong,
+                    .minimize_max = 0ms};
+    const auto r = explore(o, &lost_update);
     found += r.failed() ? 1U : 0U;
     steps = std::max<std::uint64_t>(steps, r.steps_longest);
     EXPECT_NE(r.schedule, 1U) << "without a change of priorities there is no bug";
@@ -57,7 +57,7 @@ TEST(Pct, FindsABugOfDepthTwoAsOftenAsItSays) {
   EXPECT_LT(steps, 64U) << "a short program, in which points beyond its end would be lost";
 }
 
-// Who stopped first goes on last: the order among those that stopped must not be that of time.
+// The thread that is preempted first resumes last: the order of preempted threads must be random.
 void nested() {
   atomic<int> turn{0};
   const auto advance = [&](int from) {
@@ -73,23 +73,23 @@ void nested() {
   std::jthread c([&] { (void)advance(2); });
 }
 
-TEST(Pct, FindsABugOfDepthThreeInWhichWhoStopsFirstGoesOnLast) {
-  const options how{.how = search::pct,
-                    .schedules = 60'000,
-                    .depth = 3,
-                    .memory = memory_order_model::strong,
-                    .minimize_max = 0ms};
-  const auto r = explore(how, &nested);
+TEST(Pct, FindsABugOfDepthThreeInWhichTheFirstPreemptedThreadResumesLast) {
+  const options o{.search = search::pct,
+                  .schedules = 60'000,
+                  .depth = 3,
+                  .memory = memory_order_model::strong,
+                  .minimize_max = 0ms};
+  const auto r = explore(o, &nested);
   EXPECT_TRUE(r.failed());
-  // Four threads; twenty times what the bound asks for cannot be missed by chance.
-  EXPECT_LT(20 * 4 * r.steps_longest * r.steps_longest, how.schedules) << r.steps_longest;
+  // Four threads; twenty times the required number of schedules makes a miss negligible.
+  EXPECT_LT(20 * 4 * r.steps_longest * r.steps_longest, o.schedules) << r.steps_longest;
 }
 
-// Half of the schedules are decided by priorities alone, whatever else there is to choose from.
-TEST(Pct, InHalfOfTheSchedulesEveryLoadGivesTheNewest) {
+// Half of the schedules are decided by priorities alone, even if a load has several values.
+TEST(Pct, InHalfOfTheSchedulesEveryLoadReturnsTheNewestValue) {
   int could = 0;
   int did = 0;
-  const auto r = explore({.how = search::pct, .schedules = 2'000}, [&] {
+  const auto r = explore({.search = search::pct, .schedules = 2'000}, [&] {
     std::array<atomic<int>, 20> flags{};
     bool is_written = false;
     bool is_late = false;
@@ -109,7 +109,7 @@ TEST(Pct, InHalfOfTheSchedulesEveryLoadGivesTheNewest) {
   });
   EXPECT_FALSE(r.failed()) << r.text();
   EXPECT_GT(could, 500);
-  // Where it may, one of twenty loads gives the older value with a probability of 0.82.
+  // In the others, one of twenty loads returns the older value with a probability of 0.82.
   EXPECT_GT(did, could / 3);
   EXPECT_LT(did, could / 2);
 }

@@ -1,19 +1,19 @@
 #pragma once
 
-// What `co_await condition.async_wait(lock, predicate)` waits with.
+// The awaitable of `co_await condition.async_wait(lock, predicate)`.
 //
-// A blocking wait sleeps, takes the lock, asks, and sleeps again; here each of these steps is
-// started by the one that ended the step before, and no thread waits in between:
+// A blocking wait sleeps, takes the lock, checks, and sleeps again; here each of these steps is
+// started by the party that ended the step before, and no thread waits in between:
 //
 //   joined      in the condition's list, the lock released
-//     | notified, or a limit came (on the notifier's, the clock's or the stopper's thread)
+//     | notified, or ended by a limit (on the notifier's, the clock's or the stopper's thread)
 //   relocking   in the lock's list, unless the lock was free
 //     | handed the lock (on the thread that unlocked)
-//   asking      on the coroutine's executor, with the lock: the predicate decides
-//     | true, or a limit came: resume         | false: joined again
+//   checking    on the coroutine's executor, with the lock: the predicate decides
+//     | true, or ended by a limit: resume     | false: joined again
 //
-// Whoever moves it on touches nothing of it afterwards: the next step may run on another thread
-// at once, and may end the coroutine's frame.
+// A party that starts the next step accesses no member afterwards: that step may run on another
+// thread at once, and may destroy the coroutine's frame.
 
 #include <coroutine>
 #include <exception>
@@ -35,12 +35,12 @@ struct relock;
 template <class Lock>
 struct relock<std::unique_lock<Lock>> {
   using op = typename Lock::lock_op;
-  static constexpr auto how = watch::held_as::alone;
+  static constexpr auto mode = wait_report::held_as::alone;
 };
 template <class Lock>
 struct relock<std::shared_lock<Lock>> {
   using op = typename Lock::lock_shared_op;
-  static constexpr auto how = watch::held_as::shared;
+  static constexpr auto mode = wait_report::held_as::shared;
 };
 
 template <class Condition, class Hold, class Predicate>
@@ -66,7 +66,7 @@ class [[nodiscard("co_await it")]] condition_await final : private work, private
     if constexpr (requires { awaiting.promise().resume_sink(); }) {
       sink_ = awaiting.promise().resume_sink();
     }
-    if (watch::is_on()) [[unlikely]] who_ = watch::party_of(awaiting);
+    if (wait_report::is_on()) [[unlikely]] party_ = wait_report::party_of(awaiting);
     return join();
   }
 
@@ -79,46 +79,47 @@ class [[nodiscard("co_await it")]] condition_await final : private work, private
   using mutex_type = typename Hold::mutex_type;
   using relock_op = typename relock<Hold>::op;
 
-  // Both waits of this object; each leads to its own next step.
-  struct told_waiter final : waiter {
-    explicit told_waiter(condition_await& s) noexcept : waiter(&next, false), self(s) {}
-    static void next(waiter& w) noexcept { static_cast<told_waiter&>(w).self.take_lock(); }
+  // The two waits of this object; each starts its own next step.
+  struct notify_waiter final : waiter {
+    explicit notify_waiter(condition_await& s) noexcept : waiter(&next, false), self(s) {}
+    static void next(waiter& w) noexcept { static_cast<notify_waiter&>(w).self.take_lock(); }
     condition_await& self;
   };
   struct lock_waiter final : waiter {
     explicit lock_waiter(condition_await& s) noexcept : waiter(&next, false), self(s) {}
-    static void next(waiter& w) noexcept { static_cast<lock_waiter&>(w).self.go_on(); }
+    static void next(waiter& w) noexcept { static_cast<lock_waiter&>(w).self.schedule_check(); }
     condition_await& self;
   };
   struct end_on_stop {
-    told_waiter& who;
+    notify_waiter& self;
     void operator()() const noexcept {
-      if (who.end(waiter::state::stopped)) who.wake();
+      if (self.end(waiter::state::stopped)) self.wake();
     }
   };
 
-  // With the lock held. True: joined, the lock is released. False: a limit has come, it is held.
+  // Called with the lock held. Returns true if joined: the lock is released. Returns false if a
+  // limit has ended the wait: the lock is held.
   bool join() {
-    told_.rearm();
-    // Armed anew for every round: one that came while nobody waited has found nothing to end.
-    if (limits_.stop.stop_possible()) on_stop_.emplace(limits_.stop, end_on_stop{told_});
+    notified_.rearm();
+    // Armed for every round: a limit reached outside a wait has found no wait to end.
+    if (limits_.stop.stop_possible()) on_stop_.emplace(limits_.stop, end_on_stop{notified_});
     if (!limits_.deadline.is_never()) {
       clock_ = limits_.deadline.on() != nullptr ? limits_.deadline.on() : &real_clock();
-      if (!clock_->arm(*this, limits_.deadline.when())) told_.end(waiter::state::timed_out);
+      if (!clock_->arm(*this, limits_.deadline.when())) notified_.end(waiter::state::timed_out);
     }
-    // A local copy: once in the list, only the lock itself may be touched here.
+    // A local copy: once linked, only the lock itself may be accessed here.
     mutex_ = hold_.release();
     mutex_type* const held = mutex_;
-    if (who_) [[unlikely]]
-      record(condition_, told_, limits_);
-    if (condition_.enlist(place_, told_) == enlisted::waiting) {
+    if (party_) [[unlikely]]
+      record(condition_, notified_, limits_);
+    if (condition_.enlist(place_, notified_) == enlisted::waiting) {
       unlock(*held);
       return true;
     }
     recorded_.end();
     disarm();
     hold_ = Hold(*mutex_, std::adopt_lock);
-    result_ = to_status(told_.ended_by());
+    result_ = to_status(notified_.ended_by());
     return false;
   }
 
@@ -131,22 +132,22 @@ class [[nodiscard("co_await it")]] condition_await final : private work, private
     locked_.rearm();
     recorded_.end();
     const bool at_once = lock_op_->attempt();
-    if (!at_once && who_) [[unlikely]] {
-      // By whoever notifies, who must pay nothing for it: the lock may be that one's.
-      const watch::acting_as notifier(watch::party::this_thread());
+    if (!at_once && party_) [[unlikely]] {
+      // On the notifier's thread, which must not pay its debts here: it may hold the lock itself.
+      const wait_report::acting_as notifier(wait_report::party::this_thread());
       record(*lock_op_, locked_, unlimited_);
     }
-    if (at_once || lock_op_->enlist(locked_) == enlisted::finished) go_on();
+    if (at_once || lock_op_->enlist(locked_) == enlisted::finished) schedule_check();
   }
 
-  // Each step is a wait of its own, as it is for a thread.
+  // Each step is reported as a wait of its own, as it is for a thread.
   template <class Op>
-  void record(const Op& op, const waiter& who, const wait_limits& limits) noexcept {
+  void record(const Op& op, const waiter& waiting, const wait_limits& limits) noexcept {
     recorded_.number = 0;
-    recorded_.begin(op, who, limits, who_, sink_);
+    recorded_.begin(op, waiting, limits, party_, sink_);
   }
 
-  void go_on() noexcept {
+  void schedule_check() noexcept {
     if (sink_ != nullptr) {
       sink_->post(*this);
     } else {
@@ -159,11 +160,11 @@ class [[nodiscard("co_await it")]] condition_await final : private work, private
     recorded_.end();
     lock_op_.reset();
     hold_ = Hold(*mutex_, std::adopt_lock);
-    if (who_) [[unlikely]] tell_taken();
-    const auto ended = told_.ended_by();
+    if (party_) [[unlikely]] report_taken();
+    const auto ended = notified_.ended_by();
     condition_.leave(place_);
     try {
-      if (!condition_.ask(holds_, ended)) {
+      if (!condition_.check_predicate(holds_, ended)) {
         if (ended == waiter::state::claimed && join()) return;
         if (ended != waiter::state::claimed) result_ = to_status(ended);
       }
@@ -174,11 +175,11 @@ class [[nodiscard("co_await it")]] condition_await final : private work, private
     handle_.resume();
   }
 
-  void tell_taken() const noexcept {
-    watch::took({.object = mutex_,
+  void report_taken() const noexcept {
+    wait_report::took({.object = mutex_,
                  .type = mutex_type::type_name,
-                 .how = relock<Hold>::how,
-                 .by = watch::taker_of(who_, sink_),
+                 .mode = relock<Hold>::mode,
+                 .by = wait_report::taker_of(party_, sink_),
                  .at = limits_.at,
                  .awaited = true});
   }
@@ -189,10 +190,10 @@ class [[nodiscard("co_await it")]] condition_await final : private work, private
   }
 
   bool claim() noexcept override {
-    return told_.end(waiter::state::timed_out);
+    return notified_.end(waiter::state::timed_out);
   }
   void fire() noexcept override {
-    told_.wake();
+    notified_.wake();
   }
 
   Condition& condition_;
@@ -205,14 +206,14 @@ class [[nodiscard("co_await it")]] condition_await final : private work, private
   clock* clock_ = nullptr;
   mutex_type* mutex_ = nullptr;
   typename Condition::place place_;
-  told_waiter told_{*this};
+  notify_waiter notified_{*this};
   lock_waiter locked_{*this};
   std::optional<relock_op> lock_op_;
   std::optional<std::stop_callback<end_on_stop>> on_stop_;
   status result_ = status::ok;
   std::exception_ptr error_;
-  watch::party who_{};  // known only while somebody watches
-  watch::wait_record recorded_;
+  wait_report::party party_{};  // set only while an observer is installed
+  wait_report::wait_record recorded_;
 };
 
 }  // namespace sluice::detail

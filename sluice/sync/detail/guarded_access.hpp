@@ -1,7 +1,7 @@
 #pragma once
 
-// What a `guarded` hands out: its lock, held, and the value behind it; and the means by which one
-// who waits for the value to change hears of it.
+// The accesses of a `guarded`: its lock, held, and the value; and the signal that notifies waiters
+// of a change of the value.
 
 #include <concepts>
 #include <coroutine>
@@ -18,25 +18,25 @@
 
 namespace sluice::detail {
 
-// Wakes those who wait for a change. The number of them is protected by the guarded's own lock, so
-// that where nobody waits, a release pays for one look at plain memory.
+// Wakes the waiters for a change. Their number is protected by the guarded's own lock, so that a
+// release without waiters costs one read of plain memory.
 class change_signal {
  public:
   change_signal() = default;
   explicit change_signal(named as) : condition_(as) {}
 
-  // With the lock held: once it is released, the guarded may be gone.
+  // Call with the lock held: once it is released, the guarded may be destroyed.
   void changed() noexcept {
     if (waiting_ != 0) condition_.notify_all();
   }
 
   template <class Hold, class Predicate>
-  status wait_within(Hold& hold, const wait_limits& limits, Predicate holds) {
+  status wait(Hold& hold, Predicate holds, const wait_limits& limits) {
     const counted me(*this);
-    return condition_.wait_within(hold, limits, std::move(holds));
+    return condition_.wait(hold, std::move(holds), limits);
   }
 
-  // Gives a status; the predicate is asked, and the coroutine resumed, with the lock held.
+  // co_await returns a status. The predicate runs, and the coroutine resumes, with the lock held.
   template <class Hold, class Predicate>
   auto async_wait(Hold& hold, Predicate holds, wait_limits limits) {
     return async<Hold, Predicate>(*this, hold, std::move(holds), std::move(limits));
@@ -45,7 +45,7 @@ class change_signal {
   std::size_t waiting() const noexcept { return condition_.waiting(); }
 
  private:
-  // Lives while the lock is held, at its start and at its end.
+  // Must be created and destroyed with the lock held.
   class counted {
    public:
     explicit counted(change_signal& s) noexcept : signal_(s) { ++signal_.waiting_; }
@@ -88,14 +88,14 @@ class change_signal {
   std::size_t waiting_ = 0;  // protected by the lock of the guarded
 };
 
-// For readers, and for locks under which nobody should sleep.
+// For readers, and for locks under which no thread should sleep.
 struct no_signal {
   void changed() const noexcept {}
 };
 
-// The value, for as long as this lives: `*` and `->`. False in a condition when the lock was not
-// taken; reading the value then is a broken contract. Belongs to whoever took the lock. It cannot
-// be assigned, because the new lock would be taken before the old one is released.
+// Access to the value by `*` and `->`, while this object lives. False in a condition if the lock
+// was not taken; reading the value then is a broken contract. Belongs to the party that took the
+// lock. It cannot be assigned, because the new lock would be taken before the old one is released.
 template <class T, class Hold, class Signal>
 class [[nodiscard("without a name it releases the lock at once")]] guarded_access {
  public:
@@ -115,7 +115,7 @@ class [[nodiscard("without a name it releases the lock at once")]] guarded_acces
   ~guarded_access() { unlock(); }
 
   explicit operator bool() const noexcept { return value_ != nullptr; }
-  // Why the lock was not taken, or ok.
+  // ok, or the reason why the lock was not taken.
   sluice::status status() const noexcept { return status_; }
 
   T& operator*() const& noexcept { return get(); }
@@ -126,40 +126,42 @@ class [[nodiscard("without a name it releases the lock at once")]] guarded_acces
   // Releases the lock early. The access is empty afterwards.
   void unlock() noexcept {
     if (value_ == nullptr) return;
-    tell();
+    signal_change();
     value_ = nullptr;
     hold_.unlock();
   }
 
   // Releases the lock until `holds(const T&)` is true, or a limit ends the wait; takes it again
-  // either way. What was read before may have changed.
+  // either way. The value may have changed since it was read.
   template <std::predicate<const T&> Predicate>
     requires std::is_same_v<Signal, change_signal>
-  sluice::status wait_within(const wait_limits& limits, Predicate holds) {
-    tell_before_wait(limits.at);
-    return signal_->wait_within(hold_, limits, ask(std::move(holds)));
+  sluice::status wait(Predicate holds, const wait_limits& limits) {
+    signal_before_wait(limits.at);
+    return signal_->wait(hold_, bound_predicate(std::move(holds)), limits);
   }
   template <std::predicate<const T&> Predicate>
     requires std::is_same_v<Signal, change_signal>
   void wait(Predicate holds, call_site at = {}) {
-    const auto ended = wait_within(at, std::move(holds));
-    check(static_cast<bool>(ended), "sluice::guarded", "an unlimited wait to be told", at);
+    const auto ended = wait(std::move(holds), wait_limits(at));
+    check(static_cast<bool>(ended), "sluice::guarded", "an unlimited wait to end by a change", at);
   }
-  // co_await gives a status. The access must stay where it is meanwhile.
+  // co_await returns a status. The access must not be moved meanwhile.
   template <std::predicate<const T&> Predicate>
     requires std::is_same_v<Signal, change_signal>
   auto async_wait(Predicate holds, wait_limits limits = {}) {
-    tell_before_wait(limits.at);
-    return signal_->async_wait(hold_, ask(std::move(holds)), std::move(limits));
+    signal_before_wait(limits.at);
+    return signal_->async_wait(hold_, bound_predicate(std::move(holds)), std::move(limits));
   }
 
-  // The first wait of one that has just taken the lock and changed nothing. Empty at failure.
+  // The first wait of an access that has just taken the lock and changed nothing. Returns an empty
+  // access on failure.
   template <class Predicate>
   static guarded_access when(guarded_access fresh, const wait_limits& limits, Predicate holds) {
     if (!fresh) return fresh;
-    const auto ended = fresh.signal_->wait_within(fresh.hold_, limits, fresh.ask(std::move(holds)));
+    const auto ended =
+        fresh.signal_->wait(fresh.hold_, fresh.bound_predicate(std::move(holds)), limits);
     if (ended) return fresh;
-    fresh.value_ = nullptr;  // nothing was changed, so nobody is told
+    fresh.value_ = nullptr;  // nothing was changed: do not wake waiters
     return guarded_access(ended);
   }
 
@@ -168,15 +170,15 @@ class [[nodiscard("without a name it releases the lock at once")]] guarded_acces
     check(value_ != nullptr, "sluice::guarded", "an access that holds the lock");
     return *value_;
   }
-  void tell() noexcept {
+  void signal_change() noexcept {
     if constexpr (!std::is_const_v<T>) signal_->changed();
   }
-  void tell_before_wait(const call_site& at) noexcept {
+  void signal_before_wait(const call_site& at) noexcept {
     check(value_ != nullptr, "sluice::guarded", "an access that holds the lock", at);
-    tell();
+    signal_change();
   }
   template <class Predicate>
-  auto ask(Predicate holds) const {
+  auto bound_predicate(Predicate holds) const {
     return [value = value_, holds = std::move(holds)]() mutable -> bool {
       return std::invoke(holds, std::as_const(*value));
     };
@@ -188,7 +190,7 @@ class [[nodiscard("without a name it releases the lock at once")]] guarded_acces
   sluice::status status_;
 };
 
-// The lock's awaitable, whose hold becomes an access.
+// Wraps the lock's awaitable; its hold becomes an access.
 template <class Access, class Guarded, class Inner>
 class [[nodiscard("co_await it")]] access_await {
  public:

@@ -3,8 +3,8 @@
 // Coroutines for tests of awaitables, without an executor.
 //
 // `detached` starts at once and frees itself when it ends. With a `work_sink&` (an executor, or a
-// `manual_sink` that runs when the test says so) as its first parameter, it is resumed there; a
-// lambda's closure may stand before it.
+// `manual_sink`, which the test runs) as its first parameter, it is resumed there; a lambda's
+// closure may precede it.
 
 #include <atomic>
 #include <concepts>
@@ -20,7 +20,7 @@
 
 namespace sluice::testing {
 
-// Runs resumptions when told to, on the thread that tells.
+// Queues resumptions; `run_all` runs them on the calling thread.
 class manual_sink final : public work_sink {
  public:
   void post(work& item) noexcept override {
@@ -50,15 +50,15 @@ class manual_sink final : public work_sink {
   intrusive_list<work> ready_;  // protected by mutex_
 };
 
-// How and where a coroutine's wait ended.
+// The status and thread of the end of a coroutine's wait.
 class ending {
  public:
-  void set(status how) {
+  void set(status result) {
     thread_ = std::this_thread::get_id();
-    code_.store(static_cast<int>(static_cast<status::code>(how)), std::memory_order_release);
+    code_.store(static_cast<int>(static_cast<status::code>(result)), std::memory_order_release);
   }
   bool is_set() const { return code_.load(std::memory_order_acquire) >= 0; }
-  status how() const { return static_cast<status::code>(code_.load(std::memory_order_acquire)); }
+  status result() const { return static_cast<status::code>(code_.load(std::memory_order_acquire)); }
   std::thread::id thread() const { return thread_; }
 
  private:
@@ -66,7 +66,7 @@ class ending {
   std::thread::id thread_;
 };
 
-// Asked of the pointer, because a closure is an incomplete type while its own body is compiled.
+// Takes a pointer, because a closure is an incomplete type while its own body is compiled.
 template <class T>
 concept a_sink = std::convertible_to<std::remove_reference_t<T>*, work_sink*>;
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// How much CPU this process uses while nobody has anything to do.
+// The CPU time that this process uses while all its threads are idle.
 
 #include <time.h>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// What every exclusive lock promises, tested once for all of them. A lock that can also wait in a
+// Tests of the guarantees of every exclusive lock. A lock that can also wait in a
 // coroutine gets the rest from waiting_suite, through `lock_gate`.
 //
 //   INSTANTIATE_TYPED_TEST_SUITE_P(mutex, lock_suite, mutex);
@@ -22,8 +22,8 @@
 
 namespace sluice::testing {
 
-// A lock as a gate: shut while somebody holds it. The holder is a coroutine, so that any thread
-// may open it; who gets through releases it for the next.
+// A lock as a gate: shut while it is held. The holder is a coroutine, so that any thread may open
+// the gate; a released waiter unlocks for the next.
 template <class Lock>
 class lock_gate {
  public:
@@ -31,18 +31,18 @@ class lock_gate {
   ~lock_gate() { open(); }
 
   status wait(const wait_limits& limits) {
-    const auto ended = lock_.lock_within(limits);
+    const auto ended = lock_.lock(limits);
     if (ended) lock_.unlock();
     return ended;
   }
   template <class Where>
   static detached await(lock_gate& gate, Where&, wait_limits limits, ending& ended) {
-    status how = status::ok;
+    status result = status::ok;
     {
       auto held = co_await gate.lock_.async_lock(std::move(limits));
-      how = held.status();
+      result = held.status();
     }
-    ended.set(how);
+    ended.set(result);
   }
   void open() {
     if (held_.owns_lock()) held_.unlock();
@@ -64,7 +64,7 @@ class lock_suite : public ::testing::Test {
 
 TYPED_TEST_SUITE_P(lock_suite);
 
-TYPED_TEST_P(lock_suite, LetsOneInAtATime) {
+TYPED_TEST_P(lock_suite, HasOneHolderAtATime) {
   stress run;
   constexpr int threads = 4;
   constexpr int each = 5'000;
@@ -184,11 +184,11 @@ TYPED_TEST_P(lock_suite, LimitsThatRaceWithUnlocksLoseNoHold) {
   this->lock.unlock();
 }
 
-REGISTER_TYPED_TEST_SUITE_P(lock_suite, LetsOneInAtATime, TryLockFailsWhileAnotherHoldsIt,
+REGISTER_TYPED_TEST_SUITE_P(lock_suite, HasOneHolderAtATime, TryLockFailsWhileAnotherHoldsIt,
                             ATimedLockGivesUpWithoutTheLock, AStopEndsTheWaitWithoutTheLock,
                             WorksWithTheStandardGuards, LimitsThatRaceWithUnlocksLoseNoHold);
 
-// Misuse of a lock that knows its owner. Each is a broken contract that names the lock.
+// Misuse of a lock that records its owner. Each is a broken contract that names the lock.
 template <class Lock>
 class lock_suite_DeathTest : public ::testing::Test {
  protected:
@@ -198,10 +198,10 @@ class lock_suite_DeathTest : public ::testing::Test {
 TYPED_TEST_SUITE_P(lock_suite_DeathTest);
 
 TYPED_TEST_P(lock_suite_DeathTest, LockingAgainIsABrokenContract) {
-  const auto again = [](auto&& how) {
+  const auto again = [](auto&& lock_call) {
     TypeParam lock;
     lock.lock();
-    how(lock);
+    lock_call(lock);
   };
   EXPECT_DEATH(again([](auto& l) { l.lock(); }), "mutex.*not to be locked again by the thread");
   EXPECT_DEATH(again([](auto& l) { (void)l.lock(std::stop_token{}); }), "not to be locked again");
@@ -209,7 +209,7 @@ TYPED_TEST_P(lock_suite_DeathTest, LockingAgainIsABrokenContract) {
                "not to be locked again");
 }
 
-TYPED_TEST_P(lock_suite_DeathTest, UnlockingWhatAnotherHoldsIsABrokenContract) {
+TYPED_TEST_P(lock_suite_DeathTest, UnlockingAnothersLockIsABrokenContract) {
   EXPECT_DEATH(
       {
         TypeParam lock;
@@ -219,11 +219,11 @@ TYPED_TEST_P(lock_suite_DeathTest, UnlockingWhatAnotherHoldsIsABrokenContract) {
       "mutex.*to be unlocked by the thread that locked it");
 }
 
-TYPED_TEST_P(lock_suite_DeathTest, UnlockingWhatNobodyHoldsIsABrokenContract) {
+TYPED_TEST_P(lock_suite_DeathTest, UnlockingAFreeLockIsABrokenContract) {
   EXPECT_DEATH(TypeParam().unlock(), "mutex.*to be locked.* when it is unlocked");
 }
 
-TYPED_TEST_P(lock_suite_DeathTest, DestroyingWhatIsHeldIsABrokenContract) {
+TYPED_TEST_P(lock_suite_DeathTest, DestroyingAHeldLockIsABrokenContract) {
   EXPECT_DEATH(
       {
         TypeParam lock;
@@ -233,8 +233,8 @@ TYPED_TEST_P(lock_suite_DeathTest, DestroyingWhatIsHeldIsABrokenContract) {
 }
 
 REGISTER_TYPED_TEST_SUITE_P(lock_suite_DeathTest, LockingAgainIsABrokenContract,
-                            UnlockingWhatAnotherHoldsIsABrokenContract,
-                            UnlockingWhatNobodyHoldsIsABrokenContract,
-                            DestroyingWhatIsHeldIsABrokenContract);
+                            UnlockingAnothersLockIsABrokenContract,
+                            UnlockingAFreeLockIsABrokenContract,
+                            DestroyingAHeldLockIsABrokenContract);
 
 }  // namespace sluice::testing

@@ -1,17 +1,17 @@
 #pragma once
 
-// What every waiting call of the library promises, tested once for all of them: it waits, it is
-// let through, and a deadline or a stop_token ends it without taking anything; on threads and in
-// coroutines alike; asleep, it costs nothing.
+// Tests of the guarantees of every waiting call: it waits, it is released, and a deadline or a
+// stop_token ends it without taking anything, on threads and in coroutines; asleep, it costs no
+// CPU.
 //
 // A primitive joins with an adapter `Gate` that makes it look like a gate. The gate is shut when
 // it is made; `open()`, from any thread, opens it for good:
 //
-//   status wait(const wait_limits&)    on this thread; gives back what it took
+//   status wait(const wait_limits&)    on this thread; gives back the permit it took
 //   template <class Where> static detached await(Gate&, Where&, wait_limits, ending&)
 //                                      the same in a coroutine; calls `ending.set` at the end
 //   void open()
-//   std::size_t waiting()              how many wait
+//   std::size_t waiting()              the number of waiters
 //   opened_by_another_thread           a member of that name: `open` only asks another thread
 //
 //   INSTANTIATE_TYPED_TEST_SUITE_P(event, waiting_suite, event_gate);
@@ -35,7 +35,7 @@
 
 namespace sluice::testing {
 
-// Given in place of a manual_sink: the coroutine is resumed by whoever ends its wait.
+// Passed in place of a manual_sink: the coroutine is resumed by the thread that ends its wait.
 struct nowhere {};
 
 // A thread that waits; `result` joins it.
@@ -58,11 +58,11 @@ template <class Gate>
 class waiting_suite : public ::testing::Test {
  protected:
   void until_waiting(std::size_t count) {
-    eventually([&] { return gate.waiting() == count; }, "so many to wait at the gate");
+    eventually([&] { return gate.waiting() == count; }, "the expected number of waiters");
   }
 
   Gate gate;
-  manual_clock clock;  // time does not pass unless a test says so
+  manual_clock clock;  // advanced only by the tests
   manual_sink sink;
   std::stop_source source;
   nowhere here;
@@ -78,7 +78,7 @@ TYPED_TEST_P(waiting_suite, AThreadWaitsUntilItOpens) {
   EXPECT_EQ(this->gate.wait({}), status::ok) << "it stays open";
 }
 
-TYPED_TEST_P(waiting_suite, OpeningLetsEveryThreadThrough) {
+TYPED_TEST_P(waiting_suite, OpeningReleasesEveryThread) {
   std::vector<std::unique_ptr<waiting_thread<TypeParam>>> threads;
   for (int i = 0; i < 5; ++i) {
     threads.push_back(std::make_unique<waiting_thread<TypeParam>>(this->gate, wait_limits{}));
@@ -95,7 +95,7 @@ TYPED_TEST_P(waiting_suite, AStopEndsTheWaitOfAThread) {
   EXPECT_EQ(waits.result(), status::stopped);
   EXPECT_EQ(this->gate.waiting(), 0U);
   this->gate.open();
-  EXPECT_EQ(this->gate.wait({}), status::ok) << "who was stopped took nothing";
+  EXPECT_EQ(this->gate.wait({}), status::ok) << "the stopped wait took nothing";
 }
 
 TYPED_TEST_P(waiting_suite, ADeadlineEndsTheWaitOfAThread) {
@@ -105,7 +105,7 @@ TYPED_TEST_P(waiting_suite, ADeadlineEndsTheWaitOfAThread) {
   EXPECT_GE(std::chrono::steady_clock::now() - start, wait) << "never early";
   EXPECT_EQ(this->gate.waiting(), 0U);
   this->gate.open();
-  EXPECT_EQ(this->gate.wait({}), status::ok) << "who timed out took nothing";
+  EXPECT_EQ(this->gate.wait({}), status::ok) << "the timed-out wait took nothing";
 }
 
 TYPED_TEST_P(waiting_suite, ADeadlineOnAnotherClockEndsTheWaitOfAThread) {
@@ -120,7 +120,7 @@ TYPED_TEST_P(waiting_suite, ADeadlineOnAnotherClockEndsTheWaitOfAThread) {
   this->gate.open();
 }
 
-TYPED_TEST_P(waiting_suite, AStopThatCameFirstWinsOverReadiness) {
+TYPED_TEST_P(waiting_suite, AnEarlierStopWinsOverReadiness) {
   this->gate.open();
   this->source.request_stop();
   const wait_limits stopped{{}, this->source.get_token()};
@@ -128,7 +128,7 @@ TYPED_TEST_P(waiting_suite, AStopThatCameFirstWinsOverReadiness) {
   ending ended;
   TypeParam::await(this->gate, this->here, stopped, ended);
   ASSERT_TRUE(ended.is_set());
-  EXPECT_EQ(ended.how(), status::stopped);
+  EXPECT_EQ(ended.result(), status::stopped);
   EXPECT_EQ(this->gate.wait({}), status::ok);
 }
 
@@ -142,7 +142,7 @@ TYPED_TEST_P(waiting_suite, ADeadlineThatHasPassedStillTriesOnce) {
     ending ended;
     TypeParam::await(this->gate, this->here, {each, {}}, ended);
     eventually([&] { return ended.is_set(); });  // on the clock's thread, or at once
-    EXPECT_EQ(ended.how(), status::timed_out);
+    EXPECT_EQ(ended.result(), status::timed_out);
   }
   this->gate.open();
   for (const auto& each : passed) {
@@ -150,11 +150,11 @@ TYPED_TEST_P(waiting_suite, ADeadlineThatHasPassedStillTriesOnce) {
     ending ended;
     TypeParam::await(this->gate, this->here, {each, {}}, ended);
     ASSERT_TRUE(ended.is_set());
-    EXPECT_EQ(ended.how(), status::ok);
+    EXPECT_EQ(ended.result(), status::ok);
   }
 }
 
-TYPED_TEST_P(waiting_suite, ATimeoutTooLongToCountNeverComes) {
+TYPED_TEST_P(waiting_suite, AnOverlongTimeoutNeverEnds) {
   waiting_thread<TypeParam> waits(this->gate, {deadline::after(std::chrono::hours::max()), {}});
   ending ended;
   TypeParam::await(this->gate, this->here, {deadline::after(std::chrono::hours::max()), {}}, ended);
@@ -162,7 +162,7 @@ TYPED_TEST_P(waiting_suite, ATimeoutTooLongToCountNeverComes) {
   this->gate.open();
   EXPECT_EQ(waits.result(), status::ok);
   eventually([&] { return ended.is_set(); });
-  EXPECT_EQ(ended.how(), status::ok);
+  EXPECT_EQ(ended.result(), status::ok);
 }
 
 TYPED_TEST_P(waiting_suite, ACoroutineResumesOnItsSink) {
@@ -175,7 +175,7 @@ TYPED_TEST_P(waiting_suite, ACoroutineResumesOnItsSink) {
     this->sink.run_all();
     return ended.is_set();
   });
-  EXPECT_EQ(ended.how(), status::ok);
+  EXPECT_EQ(ended.result(), status::ok);
   EXPECT_EQ(ended.thread(), std::this_thread::get_id());
 }
 
@@ -185,7 +185,7 @@ TYPED_TEST_P(waiting_suite, ACoroutineWithoutASinkResumesWhereItsWaitEnded) {
   this->until_waiting(1);
   this->gate.open();
   eventually([&] { return ended.is_set(); });
-  EXPECT_EQ(ended.how(), status::ok);
+  EXPECT_EQ(ended.result(), status::ok);
   if constexpr (!requires { TypeParam::opened_by_another_thread; }) {
     EXPECT_EQ(ended.thread(), std::this_thread::get_id());
   }
@@ -198,8 +198,8 @@ TYPED_TEST_P(waiting_suite, AStopEndsTheWaitOfACoroutine) {
   this->source.request_stop();
   this->gate.open();
   eventually([&] { return ended.is_set(); });
-  EXPECT_EQ(ended.how(), status::stopped);
-  EXPECT_EQ(this->gate.wait({}), status::ok) << "who was stopped took nothing";
+  EXPECT_EQ(ended.result(), status::stopped);
+  EXPECT_EQ(this->gate.wait({}), status::ok) << "the stopped wait took nothing";
 }
 
 TYPED_TEST_P(waiting_suite, ADeadlineEndsTheWaitOfACoroutine) {
@@ -209,13 +209,13 @@ TYPED_TEST_P(waiting_suite, ADeadlineEndsTheWaitOfACoroutine) {
   TypeParam::await(this->gate, this->here, {deadline::after(1h, this->clock), {}}, ended);
   TypeParam::await(this->gate, this->here, {deadline::after(1ms), {}}, ended_by_real_clock);
   eventually([&] { return ended_by_real_clock.is_set(); });
-  EXPECT_EQ(ended_by_real_clock.how(), status::timed_out);
+  EXPECT_EQ(ended_by_real_clock.result(), status::timed_out);
   EXPECT_FALSE(ended.is_set());
   this->clock.advance(1h);
   this->gate.open();
   eventually([&] { return ended.is_set(); });
-  EXPECT_EQ(ended.how(), status::timed_out);
-  EXPECT_EQ(this->gate.wait({}), status::ok) << "who timed out took nothing";
+  EXPECT_EQ(ended.result(), status::timed_out);
+  EXPECT_EQ(this->gate.wait({}), status::ok) << "the timed-out wait took nothing";
 }
 
 TYPED_TEST_P(waiting_suite, ThreadsThatWaitUseNoCpu) {
@@ -231,7 +231,7 @@ TYPED_TEST_P(waiting_suite, ThreadsThatWaitUseNoCpu) {
 }
 
 // Opening, deadlines and stops at the same moment: every wait ends exactly once, with one of the
-// three, and nothing stays behind (the primitive's destructor looks).
+// three, and no waiter stays behind (the primitive's destructor checks).
 TYPED_TEST_P(waiting_suite, LimitsThatRaceWithTheOpeningLoseNothing) {
   stress run;
   for (int round = 0; round < 100; ++round) {
@@ -251,11 +251,11 @@ TYPED_TEST_P(waiting_suite, LimitsThatRaceWithTheOpeningLoseNothing) {
       }
     };
     for (int i = 0; i < 3; ++i) {
-      const auto mine = limits();
-      threads.emplace_back([&shut, mine] {
-        const auto ended = shut.wait(mine);
+      const auto own_limits = limits();
+      threads.emplace_back([&shut, own_limits] {
+        const auto ended = shut.wait(own_limits);
         EXPECT_TRUE(ended || ended == status::timed_out || ended == status::stopped);
-        const bool unlimited = mine.deadline.is_never() && !mine.stop.stop_possible();
+        const bool unlimited = own_limits.deadline.is_never() && !own_limits.stop.stop_possible();
         EXPECT_TRUE(ended || !unlimited);
       });
     }
@@ -270,12 +270,11 @@ TYPED_TEST_P(waiting_suite, LimitsThatRaceWithTheOpeningLoseNothing) {
   }
 }
 
-REGISTER_TYPED_TEST_SUITE_P(waiting_suite, AThreadWaitsUntilItOpens, OpeningLetsEveryThreadThrough,
+REGISTER_TYPED_TEST_SUITE_P(waiting_suite, AThreadWaitsUntilItOpens, OpeningReleasesEveryThread,
                             AStopEndsTheWaitOfAThread, ADeadlineEndsTheWaitOfAThread,
                             ADeadlineOnAnotherClockEndsTheWaitOfAThread,
-                            AStopThatCameFirstWinsOverReadiness,
-                            ADeadlineThatHasPassedStillTriesOnce, ATimeoutTooLongToCountNeverComes,
-                            ACoroutineResumesOnItsSink,
+                            AnEarlierStopWinsOverReadiness, ADeadlineThatHasPassedStillTriesOnce,
+                            AnOverlongTimeoutNeverEnds, ACoroutineResumesOnItsSink,
                             ACoroutineWithoutASinkResumesWhereItsWaitEnded,
                             AStopEndsTheWaitOfACoroutine, ADeadlineEndsTheWaitOfACoroutine,
                             ThreadsThatWaitUseNoCpu, LimitsThatRaceWithTheOpeningLoseNothing);

@@ -1,4 +1,4 @@
-// A program of somebody else's: an account by its key, whose balance is in a file.
+// A program of another project: a keyed actor for an account, with its balance in a file.
 #include <cstdio>
 #include <string>
 #include <string_view>

@@ -1,4 +1,4 @@
-// A program of somebody else's with a durable job queue inside: pushes, works, and is done.
+// A program of another project with an embedded durable job queue: pushes, leases and acks a job.
 #include <cstdio>
 #include <filesystem>
 
@@ -17,6 +17,6 @@ int main() {
   if (!pushed || !leased) return 2;
   const auto acked = jobs.ack(leased->front().ref()).get();
   std::printf("job %llu: %s\n", static_cast<unsigned long long>(pushed->id),
-              leased->front().it->spec.args.data.c_str());
-  return acked && leased->front().it->id == pushed->id ? 0 : 3;
+              leased->front().job->spec.args.data.c_str());
+  return acked && leased->front().job->id == pushed->id ? 0 : 3;
 }

@@ -26,6 +26,7 @@
 #include "sluice/future/task.hpp"
 #include "sluice/inspect/inspect.hpp"
 #include "sluice/queue/bounded_queue.hpp"
+#include "sluice/sluice.hpp"
 
 namespace {
 

@@ -1,4 +1,4 @@
-// A program of somebody else's: three producers, two workers, a graceful end.
+// A program of another project: three producers, two workers, a graceful end.
 #include <cstdio>
 #include <thread>
 #include <vector>

@@ -1,5 +1,5 @@
-// A program of somebody else's: explored with the installed library, nothing but its own code and
-// the standard library's.
+// A program of another project, simulated with the installed library: its own code uses the
+// standard library's primitives.
 
 #include <cstdio>
 #include <mutex>

@@ -1,4 +1,4 @@
-// Input, puts and reserves; ends of jobs and all else are in session_commands.cpp.
+// Input, puts and reserves; the other commands are in session_commands.cpp.
 #include "jobs/protocol/beanstalk/detail/beanstalk_session.hpp"
 
 #include <algorithm>
@@ -13,8 +13,8 @@
 namespace sluice::jobs::beanstalk {
 namespace {
 
-// Of one client's puts on their way to the engine. A queue that blocks holds its puts up, and so
-// this client, not the server's memory.
+// Limit of one client's pending puts: while a queue blocks, the client must wait instead of filling
+// the server's memory.
 constexpr std::uint64_t put_bytes_max = std::uint64_t{4} << 20;
 constexpr std::size_t granted_bytes_max = std::size_t{1} << 20;
 constexpr std::size_t puts_at_once = 1000;
@@ -22,7 +22,7 @@ constexpr std::size_t reserves_at_once = 1000;
 constexpr milliseconds safety_margin{1000};
 constexpr unix_time no_end{std::numeric_limits<std::int64_t>::max()};
 
-// The number in a line such as "delete 7\r\n"; zero: it is another line.
+// Returns the number of a line such as "delete 7\r\n"; zero: another line.
 job_id deleted_in(std::string_view line) {
   constexpr std::string_view begins = "delete ";
   if (!line.starts_with(begins)) return 0;
@@ -49,13 +49,13 @@ std::string_view why_refused(const error& why) {
 
 }  // namespace
 
-beanstalk_session::beanstalk_session(protocol::client& to, server_state& server)
-    : to_(to),
+beanstalk_session::beanstalk_session(protocol::client& client, server_state& server)
+    : client_(client),
       server_(server),
-      address_(to.address()),
+      address_(client.address()),
       used_(server.tubes.get("default")),
       earliest_(no_end) {
-  // A table that is full of tubes in use may have no place for this one.
+  // The table may be full of tubes in use.
   if (used_ == nullptr) used_ = std::make_shared<tube>("default");
   watched_ = {used_};
   watched_queues_ = {used_->name};
@@ -87,26 +87,27 @@ std::size_t beanstalk_session::consume(std::string_view in) {
 std::size_t beanstalk_session::step(std::string_view in) {
   if (skip_left_ > 0) return skip_body(in);
   if (in_long_line_) return skip_line(in);
-  if (is_asking_ || is_resting_ || is_over_ || to_.room() == 0) return 0;
+  if (is_reserving_ || has_yielded_ || is_ended_ || client_.replies_left() == 0) return 0;
   const auto line = protocol::cut_line(in, line_bytes_max);
-  if (line.is == protocol::line_cut::what::incomplete) return 0;
-  if (line.is == protocol::line_cut::what::too_long) {
+  if (line.is == protocol::line_cut::kind::incomplete) return 0;
+  if (line.is == protocol::line_cut::kind::too_long) {
     if (protocol::is_browser_line(in.substr(0, line.used))) return hang_up(line.used);
     in_long_line_ = in[line.used - 1] != '\n';
     server_.bad_commands.fetch_add(1, relaxed);
-    to_.say(words::bad_format);
+    client_.respond(words::bad_format);
     return line.used;
   }
   const command c = parse_command(line.text);
-  if (c.wrong != command::fault::none) {
+  if (c.problem != command::fault::none) {
     if (protocol::is_browser_line(line.text)) return hang_up(line.used);
     server_.bad_commands.fetch_add(1, relaxed);
-    to_.say(c.wrong == command::fault::bad_format ? words::bad_format : words::unknown_command);
+    client_.respond(c.problem == command::fault::bad_format ? words::bad_format
+                                                            : words::unknown_command);
     return line.used;
   }
-  if (c.what == verb::put) return put(c, line.used, in);
+  if (c.action == verb::put) return put(c, line.used, in);
   if (!may_begin(c)) return 0;
-  server_.count(c.what);
+  server_.count(c.action);
   run(c, in.substr(0, line.used), in.substr(line.used));
   return line.used;
 }
@@ -121,9 +122,9 @@ std::size_t beanstalk_session::skip_body(std::string_view in) {
   return static_cast<std::size_t>(skipped);
 }
 
-// At the end of the body, or when the rest of it cannot come.
+// Called at the end of the body, or at the end of the input.
 void beanstalk_session::end_skip() {
-  if (std::exchange(skip_left_, 0) > 0) to_.answer(skip_reply_, words::job_too_big);
+  if (std::exchange(skip_left_, 0) > 0) client_.answer(skip_reply_, words::job_too_big);
 }
 
 std::size_t beanstalk_session::skip_line(std::string_view in) {
@@ -133,9 +134,9 @@ std::size_t beanstalk_session::skip_line(std::string_view in) {
   return end + 1;
 }
 
-// Whether what came before has gone far enough for this one.
+// Returns whether the command may begin, given the pending ones.
 bool beanstalk_session::may_begin(const command& c) {
-  switch (c.what) {
+  switch (c.action) {
     case verb::use:
     case verb::watch:
     case verb::ignore:
@@ -147,8 +148,8 @@ bool beanstalk_session::may_begin(const command& c) {
   }
   if (put_calls_ + other_calls_ > 0 || !puts_.empty()) return false;
   const bool may_overtake_deletes =
-      c.what == verb::reserve || c.what == verb::reserve_with_timeout ||
-      (c.what == verb::delete_ && reserved_.find(c.number) != nullptr);
+      c.action == verb::reserve || c.action == verb::reserve_with_timeout ||
+      (c.action == verb::delete_ && reserved_.find(c.number) != nullptr);
   return may_overtake_deletes || is_finished();
 }
 
@@ -156,13 +157,13 @@ bool beanstalk_session::is_finished() const {
   return put_calls_ + delete_calls_ + other_calls_ == 0 && puts_.empty() && deletes_.empty();
 }
 
-// At the first line of a web browser. Nothing behind it is executed.
+// Closes the connection at the first line of a web browser: no later line is executed.
 std::size_t beanstalk_session::hang_up(std::size_t used) {
   if (!is_finished()) return 0;
   server_.bad_commands.fetch_add(1, relaxed);
-  to_.say(words::unknown_command);
+  client_.respond(words::unknown_command);
   leave();
-  to_.end();
+  client_.end();
   return used;
 }
 
@@ -174,31 +175,31 @@ void beanstalk_session::flush() {
 void beanstalk_session::end_of_input() {
   no_more_input_ = true;
   end_skip();
-  if (std::exchange(is_resting_, false)) to_.resume();
-  if (is_asking_) call_off_.request_stop();
+  if (std::exchange(has_yielded_, false)) client_.resume();
+  if (is_reserving_) wait_stop_.request_stop();
 }
 
 void beanstalk_session::finish_up() {
-  is_over_ = true;
-  call_off_.request_stop();
+  is_ended_ = true;
+  wait_stop_.request_stop();
 }
 
 void beanstalk_session::gone() {
   leave();
 }
 
-// The session ends, the connection may last longer: a client may keep its socket open after a quit.
+// Ends the session, perhaps before the connection: a client may keep its socket open after a quit.
 void beanstalk_session::leave() {
   if (std::exchange(is_gone_, true)) return;
-  is_over_ = true;
-  call_off_.request_stop();
+  is_ended_ = true;
+  wait_stop_.request_stop();
   std::vector<lease_ref> held;
   for (const reserved_job& each : reserved_.take_all()) held.push_back(each.lease);
   server_.reserved.fetch_sub(held.size(), relaxed);
   for (const leased_job& each : granted_) held.push_back(each.ref());
   granted_.clear();
   granted_bytes_ = 0;
-  give_back(std::move(held));
+  release_leases(std::move(held));
   used_->using_now.fetch_sub(1, relaxed);
   for (const tube_ptr& each : watched_) each->watching.fetch_sub(1, relaxed);
   set_waiting(false);
@@ -211,33 +212,33 @@ void beanstalk_session::leave() {
 
 std::size_t beanstalk_session::put(const command& c, std::size_t line_bytes, std::string_view in) {
   if (c.bytes > server_.job_bytes_max) {
-    server_.count(c.what);
+    server_.count(c.action);
     server_.refused.fetch_add(1, relaxed);
-    skip_reply_ = to_.open();
+    skip_reply_ = client_.open();
     skip_left_ = std::uint64_t{c.bytes} + 2;
     return line_bytes;
   }
   const auto body = protocol::cut_bulk(in.substr(line_bytes), c.bytes);
-  if (body.is == protocol::bulk_cut::what::incomplete) {
+  if (body.is == protocol::bulk_cut::kind::incomplete) {
     needs_ = line_bytes + c.bytes + 2;
     return 0;
   }
   if (delete_calls_ + other_calls_ > 0 || !deletes_.empty()) return 0;
   if (put_bytes_ > 0 && put_bytes_ + c.bytes > put_bytes_max) return 0;
   const std::size_t used = line_bytes + body.used;
-  server_.count(c.what);
+  server_.count(c.action);
   if (!std::exchange(is_producer_, true)) server_.producers.fetch_add(1, relaxed);
-  if (body.is == protocol::bulk_cut::what::unended) {
-    to_.say(words::expected_crlf);
+  if (body.is == protocol::bulk_cut::kind::unended) {
+    client_.respond(words::expected_crlf);
     return used;
   }
   if (server_.is_draining.load(relaxed)) {
     server_.refused.fetch_add(1, relaxed);
-    to_.say(words::draining);
+    client_.respond(words::draining);
     return used;
   }
   puts_.push_back(spec_of(c, body.bytes));
-  put_replies_.push_back(to_.open());
+  put_replies_.push_back(client_.open());
   put_bytes_ += c.bytes;
   if (puts_.size() >= puts_at_once) flush_puts();
   return used;
@@ -261,39 +262,39 @@ void beanstalk_session::flush_puts() {
   ++put_calls_;
   std::vector<job_spec> specs = std::exchange(puts_, {});
   std::vector<reply> replies = std::exchange(put_replies_, {});
-  puts_.reserve(specs.size());  // the next ones are likely as many
+  puts_.reserve(specs.size());  // the next group likely has the same size
   put_replies_.reserve(replies.size());
   std::uint64_t bytes = 0;
   for (const job_spec& each : specs) bytes += each.args.data.size();
   const wait_limits limits(deadline::after(server_.put_wait, server_.time.timers()),
-                           to_.gone_token());
-  to_.when_done(server_.jobs.push_many(std::move(specs), bulk::each, limits),
-                [this, bytes, to = std::move(replies),
-                 in = used_](settled<std::vector<result<push_receipt>>> ended) {
-                  --put_calls_;
-                  put_bytes_ -= bytes;
-                  puts_ended(to, *in, std::move(ended));
-                });
+                           client_.gone_token());
+  client_.when_done(server_.jobs.push_many(std::move(specs), bulk::each, limits),
+                    [this, bytes, numbers = std::move(replies),
+                     target = used_](settled<std::vector<result<push_receipt>>> ended) {
+                      --put_calls_;
+                      put_bytes_ -= bytes;
+                      puts_ended(numbers, *target, std::move(ended));
+                    });
 }
 
-void beanstalk_session::puts_ended(const std::vector<reply>& to, tube& in,
+void beanstalk_session::puts_ended(const std::vector<reply>& replies, tube& target,
                                    settled<std::vector<result<push_receipt>>> ended) {
   std::uint64_t accepted = 0;
-  for (std::size_t i = 0; i < to.size(); ++i) {
+  for (std::size_t i = 0; i < replies.size(); ++i) {
     if (!ended) {
-      to_.answer(to[i], words::internal_error);
+      client_.answer(replies[i], words::internal_error);
       continue;
     }
     const result<push_receipt>& each = ended.value()[i];
-    if (each && each->what == push_receipt::fate::accepted) {
+    if (each && each->outcome == push_receipt::fate::accepted) {
       ++accepted;
-      answer_number(to[i], "INSERTED ", each->id);
+      answer_number(replies[i], "INSERTED ", each->id);
     } else {
-      to_.answer(to[i], each ? words::out_of_memory : why_refused(each.error()));
+      client_.answer(replies[i], each ? words::out_of_memory : why_refused(each.error()));
     }
   }
-  in.total_jobs.fetch_add(accepted, relaxed);
-  server_.refused.fetch_add(to.size() - accepted, relaxed);
+  target.total_jobs.fetch_add(accepted, relaxed);
+  server_.refused.fetch_add(replies.size() - accepted, relaxed);
 }
 
 // Reserves.
@@ -302,27 +303,28 @@ void beanstalk_session::reserve(const command& c, std::string_view line, std::st
   if (!std::exchange(is_worker_, true)) server_.workers.fetch_add(1, relaxed);
   while (!granted_.empty()) {
     leased_job next = take_granted();
-    // A client that reads slowly may have let its time run out: somebody else has it.
-    if (next.until > server_.time.now()) return hand_over(to_.open(), std::move(next));
+    // If the client reads slowly, the lease may have expired, and another worker may have the job.
+    if (next.until > server_.time.now()) return send_reserved(client_.open(), std::move(next));
   }
-  asking_ = to_.open();
-  is_asking_ = true;
-  ask_max_ = 1 + count_like(line, after, std::min(to_.room(), reserves_at_once - 1));
-  ask_until_ = time_point::max();
-  if (c.what == verb::reserve_with_timeout && !c.is_endless) {
+  reserve_reply_ = client_.open();
+  is_reserving_ = true;
+  reserve_max_ =
+      1 + count_following(line, after, std::min(client_.replies_left(), reserves_at_once - 1));
+  reserve_until_ = time_point::max();
+  if (c.action == verb::reserve_with_timeout && !c.is_endless) {
     const auto now = server_.time.timers().now();
     const milliseconds wait = duration_of(c.number);
-    ask_until_ = wait == milliseconds(0) ? time_point::min() : now + wait;
+    reserve_until_ = wait == milliseconds(0) ? time_point::min() : now + wait;
   }
-  if (no_more_input_) ask_until_ = time_point::min();
-  ask();
+  if (no_more_input_) reserve_until_ = time_point::min();
+  request_lease();
 }
 
-// How many lines like this one come next that can be served with it: with no more between them than
-// deletes of jobs that are reserved now. Any other command may be about a job that one of them
-// gets.
-std::size_t beanstalk_session::count_like(std::string_view line, std::string_view after,
-                                          std::size_t most) {
+// Returns the number of following reserves equal to `line` that can share its lease call: only
+// deletes of reserved jobs may be between them. Any other command may refer to a job that one of
+// them gets.
+std::size_t beanstalk_session::count_following(std::string_view line, std::string_view after,
+                                               std::size_t most) {
   const unix_time now = server_.time.now();
   std::size_t count = 0;
   while (count < most) {
@@ -332,18 +334,18 @@ std::size_t beanstalk_session::count_like(std::string_view line, std::string_vie
     if (next == line) {
       ++count;
     } else {
-      const reserved_job* const mine = reserved_.find(deleted_in(next));
-      if (mine == nullptr || mine->until <= now) break;
+      const reserved_job* const held = reserved_.find(deleted_in(next));
+      if (held == nullptr || held->until <= now) break;
     }
     after.remove_prefix(end + 1);
   }
   return count;
 }
 
-void beanstalk_session::ask() {
+void beanstalk_session::request_lease() {
   do {
     clock& timers = server_.time.timers();
-    time_point until = ask_until_;
+    time_point until = reserve_until_;
     if (reserved_.empty()) {
       earliest_ = no_end;
     } else {
@@ -354,108 +356,109 @@ void beanstalk_session::ask() {
       }
     }
     const wait_limits limits(deadline::at(until, timers),
-                             no_more_input_ ? std::stop_token() : call_off_.get_token());
+                             no_more_input_ ? std::stop_token() : wait_stop_.get_token());
     auto answer = server_.jobs.lease({.queues = watched_queues_,
                                       .pick = lease_request::order::urgent,
-                                      .max = ask_max_,
+                                      .max = reserve_max_,
                                       .worker = address_},
                                      limits);
     if (!answer.is_ready()) {
       set_waiting(true);
-      to_.when_done(std::move(answer), [this](settled<result<leased>> ended) {
+      client_.when_done(std::move(answer), [this](settled<result<leased>> ended) {
         result<leased> got = ended ? std::move(ended).value()
-                                   : error{error_code::io_error, "the engine has gone", 0};
-        if (!asked(std::move(got))) ask();
+                                   : error{error_code::io_error, "the engine has stopped", 0};
+        if (!on_leased(std::move(got))) request_lease();
       });
       return;
     }
-    if (asked(answer.get())) return;
+    if (on_leased(answer.get())) return;
   } while (true);
 }
 
-// What a client has not read takes no more memory than this, besides one job.
-void beanstalk_session::give_back_beyond(std::size_t bytes_max) {
+// Bounds the memory of leased jobs that the client has not read: keeps one job, and more up to
+// `bytes_max`.
+void beanstalk_session::release_granted_beyond(std::size_t bytes_max) {
   std::size_t bytes = 0;
   std::size_t kept = 0;
   while (kept < granted_.size() && (kept == 0 || bytes < bytes_max)) {
-    bytes += granted_[kept++].it->spec.args.data.size();
+    bytes += granted_[kept++].job->spec.args.data.size();
   }
   granted_bytes_ = bytes;
   std::vector<lease_ref> rest;
   for (std::size_t i = kept; i < granted_.size(); ++i) rest.push_back(granted_[i].ref());
   granted_.resize(kept);
-  if (!rest.empty()) give_back(std::move(rest));
+  if (!rest.empty()) release_leases(std::move(rest));
 }
 
 leased_job beanstalk_session::take_granted() {
   leased_job next = std::move(granted_.back());
   granted_.pop_back();
-  granted_bytes_ -= next.it->spec.args.data.size();
+  granted_bytes_ -= next.job->spec.args.data.size();
   return next;
 }
 
-bool beanstalk_session::asked(result<leased> got) {
+bool beanstalk_session::on_leased(result<leased> got) {
   if (got) {
-    is_asking_ = false;
+    is_reserving_ = false;
     set_waiting(false);
     if (is_gone_) {
       std::vector<lease_ref> held;
       for (const leased_job& each : *got) held.push_back(each.ref());
-      give_back(std::move(held));
+      release_leases(std::move(held));
       return true;
     }
     granted_ = *std::move(got);
-    give_back_beyond(granted_bytes_max);
+    release_granted_beyond(granted_bytes_max);
     std::ranges::reverse(granted_);
-    hand_over(asking_, take_granted());
+    send_reserved(reserve_reply_, take_granted());
     return true;
   }
   const error_code why = got.error().code;
   const bool is_short = why == error_code::timed_out || why == error_code::overloaded;
   if (is_short && (delete_calls_ > 0 || !deletes_.empty())) {
-    asks_after_deletes_ = true;  // they may set something free
+    retries_after_deletes_ = true;  // they may make a job available
     return true;
   }
-  std::string_view says = words::internal_error;
+  std::string_view word = words::internal_error;
   if (why == error_code::timed_out) {
     earliest_ = first_end();
     if (earliest_ < no_end && earliest_ - safety_margin <= server_.time.now()) {
-      says = words::deadline_soon;
+      word = words::deadline_soon;
       server_.deadline_soon.fetch_add(1, relaxed);
-    } else if (ask_until_ <= server_.time.timers().now()) {
-      says = words::timed_out;
+    } else if (reserve_until_ <= server_.time.timers().now()) {
+      word = words::timed_out;
     } else {
-      return false;  // the job whose end was near is no longer reserved
+      return false;  // the job whose lease was about to end is no longer reserved
     }
   } else if (why == error_code::stopped || why == error_code::shutting_down) {
-    says = words::timed_out;
+    word = words::timed_out;
   } else if (why == error_code::overloaded) {
-    says = words::out_of_memory;
+    word = words::out_of_memory;
   }
-  if (says == words::timed_out) server_.timed_out.fetch_add(1, relaxed);
-  is_asking_ = false;
+  if (word == words::timed_out) server_.timed_out.fetch_add(1, relaxed);
+  is_reserving_ = false;
   set_waiting(false);
-  to_.answer(asking_, says);
-  // Who holds nothing has nothing left to do here.
+  client_.answer(reserve_reply_, word);
+  // Close the connection of a client without reserved jobs.
   if (why == error_code::shutting_down && reserved_.empty()) {
-    is_over_ = true;
-    to_.end();
+    is_ended_ = true;
+    client_.end();
   }
   return true;
 }
 
-void beanstalk_session::ask_after_deletes() {
+void beanstalk_session::retry_after_deletes() {
   if (is_gone_) return;
-  if (no_more_input_) ask_until_ = time_point::min();
-  ask();
+  if (no_more_input_) reserve_until_ = time_point::min();
+  request_lease();
 }
 
-void beanstalk_session::set_waiting(bool is) {
-  if (std::exchange(is_waiting_, is) == is) return;
+void beanstalk_session::set_waiting(bool waits) {
+  if (std::exchange(is_waiting_, waits) == waits) return;
   for (const tube_ptr& each : watched_) {
-    is ? each->waiting.fetch_add(1, relaxed) : each->waiting.fetch_sub(1, relaxed);
+    waits ? each->waiting.fetch_add(1, relaxed) : each->waiting.fetch_sub(1, relaxed);
   }
-  is ? server_.waiting.fetch_add(1, relaxed) : server_.waiting.fetch_sub(1, relaxed);
+  waits ? server_.waiting.fetch_add(1, relaxed) : server_.waiting.fetch_sub(1, relaxed);
 }
 
 unix_time beanstalk_session::first_end() {
@@ -465,17 +468,17 @@ unix_time beanstalk_session::first_end() {
   return first;
 }
 
-void beanstalk_session::hand_over(reply to, leased_job job) {
-  const auto from = std::ranges::find(watched_queues_, job.it->spec.queue);
-  reserved_job mine{job.ref(), job.until, nullptr};
+void beanstalk_session::send_reserved(reply number, leased_job job) {
+  const auto from = std::ranges::find(watched_queues_, job.job->spec.queue);
+  reserved_job held{job.ref(), job.until, nullptr};
   if (from != watched_queues_.end()) {
-    mine.from = watched_[static_cast<std::size_t>(from - watched_queues_.begin())];
-  } else {  // reserve-job takes from any
-    mine.from = server_.tubes.find(job.it->spec.queue);
+    held.from = watched_[static_cast<std::size_t>(from - watched_queues_.begin())];
+  } else {  // reserve-job leases from any tube
+    held.from = server_.tubes.find(job.job->spec.queue);
   }
   earliest_ = std::min(earliest_, job.until);
-  if (reserved_.insert(std::move(mine))) server_.reserved.fetch_add(1, relaxed);
-  answer_job(to, "RESERVED ", *job.it);
+  if (reserved_.insert(std::move(held))) server_.reserved.fetch_add(1, relaxed);
+  answer_job(number, "RESERVED ", *job.job);
 }
 
 }  // namespace sluice::jobs::beanstalk

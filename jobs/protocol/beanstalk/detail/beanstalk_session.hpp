@@ -1,21 +1,21 @@
 #pragma once
 
-// What one beanstalk client is to the server: the tube that it uses, those that it watches, and the
-// jobs that it has reserved.
+// The state of one beanstalk client: the tube that it uses, the tubes that it watches, and its
+// reserved jobs.
 //
-// Parses, calls the engine, answers; it decides nothing about jobs. What a client sends in one go
-// is handed over in one go: puts that follow one another are one push_many, deletes of reserved
-// jobs one ack_many, and a reserve asks for as many jobs as reserves like it follow with nothing
-// but deletes of jobs between them that are reserved already.
+// Parses commands, calls the engine, replies; makes no decisions about jobs. Pipelined commands are
+// combined: consecutive puts are one push_many, deletes of reserved jobs are one ack_many, and a
+// reserve leases jobs for all equal reserves that follow with only deletes of reserved jobs between
+// them.
 //
-// Order: a command begins when those before it are finished, so its effect is that of a server that
-// does one after the other. Three exceptions that no client can tell: puts go together, deletes of
-// reserved jobs go together, and so do reserves as above. A fourth: a reserve begins while deletes
-// before it are being committed, and when there is nothing for it, it asks once more after them; so
-// only a client with jobs of other protocols that wait for one another, or in queues with a limit
-// on how many run, can tell, from a reserve that gets a less urgent job than the delete set free.
-// What concerns the connection alone (use, watch, errors ...) is answered at once; client::open
-// keeps the replies in order. While a reserve waits for a job nothing behind it begins.
+// Order: a command begins when the previous commands are finished, so the effect is that of a
+// server that executes one after the other. Three exceptions cannot be observed: puts, deletes of
+// reserved jobs, and reserves are combined as above. A fourth can: a reserve begins while previous
+// deletes are being committed, and leases again after them if it found no job. If such a delete
+// makes a more urgent job available (a dependent job of another protocol, or a queue with a limit
+// of running jobs), the reserve may get a less urgent one. Commands about the connection only (use,
+// watch, errors ...) are answered at once; client::open keeps the replies in order. While a reserve
+// waits for a job, no later command begins.
 
 #include <cstdint>
 #include <optional>
@@ -34,7 +34,7 @@ namespace sluice::jobs::beanstalk {
 
 class beanstalk_session final : public protocol::session {
  public:
-  beanstalk_session(protocol::client& to, server_state& server);
+  beanstalk_session(protocol::client& client, server_state& server);
   ~beanstalk_session() override;
 
   std::size_t consume(std::string_view in) override;
@@ -49,8 +49,8 @@ class beanstalk_session final : public protocol::session {
   using reply = std::uint64_t;
   using leased = std::vector<leased_job>;
   struct pending_delete {
-    reply to = 0;
-    reserved_job it{};
+    reply number = 0;
+    reserved_job job{};
   };
 
   // Input.
@@ -58,7 +58,7 @@ class beanstalk_session final : public protocol::session {
   std::size_t skip_body(std::string_view in);
   void end_skip();
   std::size_t skip_line(std::string_view in);
-  bool is_finished() const;  // all that came before
+  bool is_finished() const;  // whether all previous commands are
   std::size_t hang_up(std::size_t used);
   bool may_begin(const command& c);
   void run(const command& c, std::string_view line, std::string_view after);
@@ -69,36 +69,36 @@ class beanstalk_session final : public protocol::session {
   std::size_t put(const command& c, std::size_t line_bytes, std::string_view in);
   job_spec spec_of(const command& c, std::string_view body) const;
   void flush_puts();
-  void puts_ended(const std::vector<reply>& to, tube& in,
+  void puts_ended(const std::vector<reply>& replies, tube& target,
                   settled<std::vector<result<push_receipt>>> ended);
 
   // Reserves.
   void reserve(const command& c, std::string_view line, std::string_view after);
-  std::size_t count_like(std::string_view line, std::string_view after, std::size_t most);
-  void ask();
-  void ask_after_deletes();
-  bool asked(result<leased> got);  // false: ask again
-  void give_back_beyond(std::size_t bytes_max);
+  std::size_t count_following(std::string_view line, std::string_view after, std::size_t most);
+  void request_lease();
+  void retry_after_deletes();
+  bool on_leased(result<leased> got);  // returns false to lease again
+  void release_granted_beyond(std::size_t bytes_max);
   leased_job take_granted();
-  void set_waiting(bool is);
-  unix_time first_end();  // of what is reserved; those whose time is over are forgotten
-  void hand_over(reply to, leased_job job);
+  void set_waiting(bool waits);
+  unix_time first_end();  // drops expired leases; returns the earliest end of the rest
+  void send_reserved(reply number, leased_job job);
   void reserve_job(const command& c);
-  void reserve_found(reply to, const job& it);
+  void reserve_found(reply number, const job& j);
 
   // Ends of reserved jobs.
   void delete_job(const command& c);
   void flush_deletes();
-  void deletes_ended(std::vector<pending_delete> batch, settled<std::vector<void_result>> ended);
-  void delete_unreserved(reply to, job_id id);
+  void deletes_ended(std::vector<pending_delete> deletes, settled<std::vector<void_result>> ended);
+  void delete_unreserved(reply number, job_id id);
   void release_job(const command& c);
   void bury(const command& c);
   void touch(const command& c);
   reserved_job take_reserved(job_id id);
-  void keep_reserved(reserved_job it);  // that could not be ended after all
-  void give_back(std::vector<lease_ref> leases);
+  void keep_reserved(reserved_job job);  // after the engine failed to end it
+  void release_leases(std::vector<lease_ref> leases);
 
-  // Tubes, and what is looked at.
+  // Tubes, and commands that only read.
   void use(const command& c);
   void watch(const command& c);
   void ignore(const command& c);
@@ -108,25 +108,25 @@ class beanstalk_session final : public protocol::session {
   void kick_job(const command& c);
   void stats_job(const command& c);
   void stats_tube(const command& c);
-  void look_at_all(const command& c);
+  void report_all(const command& c);
   void list_watched();
 
   // Replies.
-  void say_text(std::string_view yaml);
-  void answer_job(reply to, std::string_view word, const job& j);
-  void answer_number(reply to, std::string_view word, std::uint64_t number);
+  void respond_text(std::string_view yaml);
+  void answer_job(reply number, std::string_view word, const job& j);
+  void answer_number(reply number, std::string_view word, std::uint64_t value);
 
-  // A call that nothing behind it may overtake.
+  // Calls `then` with the result. No later command begins before.
   template <class T, class Then>
   void call(future<T> answer, Then then) {
     ++other_calls_;
-    to_.when_done(std::move(answer), [this, then = std::move(then)](settled<T> ended) mutable {
+    client_.when_done(std::move(answer), [this, then = std::move(then)](settled<T> ended) mutable {
       --other_calls_;
       then(std::move(ended));
     });
   }
 
-  protocol::client& to_;
+  protocol::client& client_;
   server_state& server_;
   const std::string address_;
 
@@ -134,40 +134,40 @@ class beanstalk_session final : public protocol::session {
   std::vector<tube_ptr> watched_;
   std::vector<std::string> watched_queues_;
   reserved_jobs reserved_;
-  unix_time earliest_;  // no reserved job ends before; looked up anew when it is near
+  unix_time earliest_;  // lower bound of the ends of reserved jobs; computed again when it is near
 
   // Input.
   std::size_t needs_ = 0;
-  std::uint64_t skip_left_ = 0;  // of a body that is too big
+  std::uint64_t skip_left_ = 0;  // remaining bytes of a body that is too big
   reply skip_reply_ = 0;
-  bool in_long_line_ = false;  // the rest of a line that was too long is to be dropped
+  bool in_long_line_ = false;  // drop the rest of a line that was too long
   bool no_more_input_ = false;
-  bool is_resting_ = false;  // has done much, and goes on after others
-  bool is_over_ = false;     // nothing more is begun
+  bool has_yielded_ = false;  // continues in a later turn of the loop
+  bool is_ended_ = false;     // no command begins any more
 
-  // Gathered in this consume, and not with the engine yet.
+  // Collected in this `consume`, and not passed to the engine yet.
   std::vector<job_spec> puts_;
   std::vector<reply> put_replies_;
   std::vector<pending_delete> deletes_;
-  std::uint64_t put_bytes_ = 0;  // of puts that are not answered
+  std::uint64_t put_bytes_ = 0;  // of puts without a reply
 
-  // With the engine.
+  // Pending calls of the engine.
   std::size_t put_calls_ = 0, delete_calls_ = 0, other_calls_ = 0;
 
-  // The reserve that is being served, and jobs that came for those behind it.
-  reply asking_ = 0;
-  verb asking_verb_ = verb::reserve;
-  time_point ask_until_{};
-  std::size_t ask_max_ = 1;
-  bool is_asking_ = false;   // ... and has no answer
-  bool is_waiting_ = false;  // ... and is counted as such
-  bool asks_after_deletes_ = false;
-  std::stop_source call_off_;
+  // The current reserve, and jobs leased for the reserves behind it.
+  reply reserve_reply_ = 0;
+  verb reserve_verb_ = verb::reserve;
+  time_point reserve_until_{};
+  std::size_t reserve_max_ = 1;
+  bool is_reserving_ = false;  // no reply yet
+  bool is_waiting_ = false;    // counted as waiting
+  bool retries_after_deletes_ = false;
+  std::stop_source wait_stop_;
   leased granted_;  // the last is next
   std::size_t granted_bytes_ = 0;
 
   bool is_producer_ = false, is_worker_ = false;
-  bool is_gone_ = false;  // after the connection or a quit: holds nothing, is not counted
+  bool is_gone_ = false;  // after the connection closed, or a quit: holds no job, is not counted
   std::string scratch_;
 };
 

@@ -7,12 +7,12 @@
 namespace sluice::jobs::beanstalk {
 namespace {
 
-// What stands behind the verb.
+// The arguments of a verb.
 enum class shape : std::uint8_t {
   nothing,
   id,
   tube,
-  open_tube,   // one that clients may put into and take from
+  open_tube,   // not a server's own queue
   put,         // pri delay ttr bytes
   release,     // id pri delay
   bury,        // id pri
@@ -22,7 +22,7 @@ enum class shape : std::uint8_t {
 
 struct entry {
   std::string_view name;
-  shape says;
+  shape format;
 };
 
 // In the order of `verb`, which has the most frequent ones first.
@@ -54,8 +54,8 @@ constexpr std::array<entry, verb_count> verbs = {{
     {"quit", shape::nothing},
 }};
 
-// Reads what stands behind a verb, from the front: each call takes one thing with the spaces before
-// it, and says whether it was there.
+// Parses the arguments of a verb: each call consumes one argument with the spaces before it, and
+// returns whether it was valid.
 class arguments {
  public:
   explicit arguments(std::string_view rest) noexcept : rest_(rest) {}
@@ -105,8 +105,8 @@ class arguments {
   std::string_view rest_;
 };
 
-bool read(arguments& w, shape what, command& c) noexcept {
-  switch (what) {
+bool read(arguments& w, shape format, command& c) noexcept {
+  switch (format) {
     case shape::nothing:
       return true;
     case shape::id:
@@ -140,13 +140,13 @@ command parse_command(std::string_view line) noexcept {
   const std::string_view name = line.substr(0, line.find(' '));
   for (std::size_t i = 0; i < verbs.size(); ++i) {
     if (verbs[i].name != name) continue;
-    c.what = static_cast<verb>(i);
+    c.action = static_cast<verb>(i);
     arguments rest(line.substr(name.size()));
-    const bool is_whole = read(rest, verbs[i].says, c) && rest.end();
-    c.wrong = is_whole ? command::fault::none : command::fault::bad_format;
+    const bool is_whole = read(rest, verbs[i].format, c) && rest.end();
+    c.problem = is_whole ? command::fault::none : command::fault::bad_format;
     return c;
   }
-  c.wrong = command::fault::unknown_command;
+  c.problem = command::fault::unknown_command;
   return c;
 }
 

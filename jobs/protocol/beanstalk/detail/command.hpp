@@ -1,15 +1,14 @@
 #pragma once
 
-// One line of a beanstalk client, understood: which command, and what it says.
+// Parses one line of a beanstalk client.
 //
-// Pure: a line in, a value out, nothing kept. A line that is no command of the protocol is
-// UNKNOWN_COMMAND; one that is, but does not say what that command must, is BAD_FORMAT. Numbers are
-// digits alone, and any number of spaces may stand before one, as with beanstalkd; before the name
-// of a tube that is so with pause-tube alone. To use and to watch, the server's own queues are no
-// tubes.
+// A pure function. A line without a known verb is UNKNOWN_COMMAND; a known verb with invalid
+// arguments is BAD_FORMAT. As in beanstalkd, numbers consist of digits, and any number of spaces
+// may precede a number; several spaces before the name of a tube are allowed for pause-tube only.
+// `use` and `watch` reject the server's own queues.
 //
 //     const command c = parse_command("release 7 100 30");
-//     c.what == verb::release && c.number == 7 && c.pri == 100 && c.delay == 30
+//     c.action == verb::release && c.number == 7 && c.pri == 100 && c.delay == 30
 
 #include <array>
 #include <cstddef>
@@ -53,10 +52,10 @@ std::string_view to_string(verb v) noexcept;  // "reserve-with-timeout"
 struct command {
   enum class fault : std::uint8_t { none, bad_format, unknown_command };
 
-  verb what = verb::quit;
-  fault wrong = fault::none;  // not none: nothing else counts
-  bool is_endless = false;    // reserve-with-timeout: a timeout below zero is none
-  std::uint64_t number = 0;   // an id, the bound of kick, the timeout of reserve-with-timeout
+  verb action = verb::quit;
+  fault problem = fault::none;  // not none: the other members are meaningless
+  bool is_endless = false;      // reserve-with-timeout: a timeout below zero means no limit
+  std::uint64_t number = 0;     // an id, the bound of kick, the timeout of reserve-with-timeout
   std::uint32_t pri = 0;
   std::uint32_t delay = 0;
   std::uint32_t ttr = 0;

@@ -16,17 +16,17 @@ reserved_job* reserved_jobs::find(job_id id) noexcept {
   return nullptr;
 }
 
-bool reserved_jobs::insert(reserved_job it) {
-  check(it.lease.job != 0, "sluice::jobs::beanstalk::reserved_jobs", "a job with a number");
-  if (reserved_job* const same = find(it.lease.job)) {
-    *same = std::move(it);
+bool reserved_jobs::insert(reserved_job job) {
+  check(job.lease.job != 0, "sluice::jobs::beanstalk::reserved_jobs", "a job with a number");
+  if (reserved_job* const same = find(job.lease.job)) {
+    *same = std::move(job);
     return false;
   }
   if ((size_ + 1) * 2 > slots_.size()) grow();
   const std::size_t mask = slots_.size() - 1;
-  std::size_t at = place_of(it.lease.job);
+  std::size_t at = place_of(job.lease.job);
   while (slots_[at].lease.job != 0) at = (at + 1) & mask;
-  slots_[at] = std::move(it);
+  slots_[at] = std::move(job);
   ++size_;
   return true;
 }
@@ -42,10 +42,10 @@ void reserved_jobs::grow() {
   }
 }
 
-void reserved_jobs::erase(reserved_job* it) noexcept {
+void reserved_jobs::erase(reserved_job* entry) noexcept {
   const std::size_t mask = slots_.size() - 1;
-  auto hole = static_cast<std::size_t>(it - slots_.data());
-  // Those behind it that would no longer be found move up.
+  auto hole = static_cast<std::size_t>(entry - slots_.data());
+  // Move up the entries behind it that would no longer be found.
   for (std::size_t at = (hole + 1) & mask; slots_[at].lease.job != 0; at = (at + 1) & mask) {
     const std::size_t home = place_of(slots_[at].lease.job);
     if (((at - home) & mask) < ((at - hole) & mask)) continue;
@@ -72,7 +72,7 @@ unix_time reserved_jobs::forget_ended(unix_time now) {
   for (std::size_t at = 0; size_ > 0 && at < slots_.size();) {
     reserved_job& here = slots_[at];
     if (here.lease.job != 0 && here.until <= now) {
-      // Another may move up into this place.
+      // Check this place again: erase may have moved another entry here.
       erase(&here);
       continue;
     }

@@ -1,10 +1,10 @@
 #pragma once
 
-// The jobs that one client has reserved, by their number.
+// The reserved jobs of one client, by id.
 //
-// Every delete looks here, so it is one flat table with open addressing: no allocation for a job,
-// one cache line for a look-up. It grows to twice what it holds and never shrinks while it holds
-// something. Not thread-safe: a session has its own.
+// Every delete searches it, so it is a flat hash table with open addressing: no allocation per job,
+// one cache line per look-up. It grows to twice the number of jobs and never shrinks until it is
+// empty. Not thread-safe: each session has its own.
 
 #include <cstddef>
 #include <cstdint>
@@ -17,7 +17,7 @@
 namespace sluice::jobs::beanstalk {
 
 struct reserved_job {
-  lease_ref lease{};  // of job zero: none
+  lease_ref lease{};  // job zero: no lease
   unix_time until{};
   tube_ptr from{};
 };
@@ -28,12 +28,12 @@ class reserved_jobs {
   bool empty() const noexcept { return size_ == 0; }
 
   reserved_job* find(job_id id) noexcept;  // until the next change
-  bool insert(reserved_job it);            // false: in place of one of the same number
-  void erase(reserved_job* it) noexcept;
-  // All of them, and none is left.
+  bool insert(reserved_job job);           // false: in place of one of the same number
+  void erase(reserved_job* entry) noexcept;
+  // Removes and returns all jobs.
   std::vector<reserved_job> take_all();
 
-  // Forgets those whose time was over at `now`; the earliest end among the rest.
+  // Removes jobs whose leases ended at `now`; returns the earliest end of the rest.
   unix_time forget_ended(unix_time now);
 
  private:

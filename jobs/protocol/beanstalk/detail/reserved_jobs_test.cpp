@@ -33,7 +33,7 @@ TEST(reserved_jobs_test, TheSameNumberTwiceIsOneJob) {
   EXPECT_EQ(all.find(5)->until.ms, 2);
 }
 
-TEST(reserved_jobs_test, ForgettingSaysWhichEndsFirst) {
+TEST(reserved_jobs_test, ForgettingReturnsTheEarliestEnd) {
   reserved_jobs all;
   for (job_id id = 1; id <= 100; ++id) {
     (void)all.insert(made(id, static_cast<std::int64_t>(id) * 10));
@@ -44,7 +44,7 @@ TEST(reserved_jobs_test, ForgettingSaysWhichEndsFirst) {
   EXPECT_NE(all.find(51), nullptr);
 }
 
-// As a std::map would do, whatever is done.
+// Compares random operations with a std::map.
 TEST(reserved_jobs_test, AgreesWithAMap) {
   sluice::random dice(11);
   reserved_jobs all;

@@ -13,7 +13,7 @@ namespace {
 std::string random_word() {
   std::uint64_t number = 0;
   check(::getentropy(&number, sizeof number) == 0, "sluice::jobs::beanstalk",
-        "a system that has random numbers");
+        "random numbers of the system");
   std::array<char, 17> text{};
   std::snprintf(text.data(), text.size(), "%016llx", static_cast<unsigned long long>(number));
   return text.data();

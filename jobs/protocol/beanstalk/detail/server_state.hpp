@@ -1,6 +1,6 @@
 #pragma once
 
-// What the sessions of one server share: the engine, what they are set to, and what is counted.
+// The state that the sessions of one server share: the engine, settings, and counters.
 // Counts are relaxed throughout: they order nothing.
 
 #include <array>
@@ -26,7 +26,7 @@ struct server_state {
   time_source& time;
   const std::string id;  // a random word for this process
   const unix_time started;
-  // How jobs that were put are tried again: at once, as often as a policy can say.
+  // The retry policy of jobs that were put: at once, with the maximum of attempts.
   const retry_policy retry;
 
   tube_table tubes;

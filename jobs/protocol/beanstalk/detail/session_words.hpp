@@ -1,6 +1,6 @@
 #pragma once
 
-// The answers of the protocol that say one thing, and how its numbers are the engine's.
+// Replies of the protocol without arguments, and conversions of its numbers to the engine's.
 
 #include <algorithm>
 #include <cstdint>
@@ -30,12 +30,12 @@ inline constexpr std::string_view kicked = "KICKED\r\n";
 inline constexpr std::string_view paused = "PAUSED\r\n";
 }  // namespace words
 
-// Here smaller is more urgent, there larger.
+// In beanstalk smaller is more urgent, in the engine larger.
 constexpr std::int64_t priority_of(std::uint32_t pri) noexcept {
   return -static_cast<std::int64_t>(pri);
 }
 
-// Seconds, as far as the engine can wait.
+// Converts seconds, up to the longest duration of the engine.
 constexpr milliseconds duration_of(std::uint64_t seconds) noexcept {
   constexpr auto most = static_cast<std::uint64_t>(limits::duration_max.count() / 1000);
   return std::chrono::seconds(static_cast<std::int64_t>(std::min(seconds, most)));

@@ -53,7 +53,7 @@ bool holds_jobs(const queue_counts& c) {
   return c.unfinished() + c.dead > 0;
 }
 
-// Of pri 0 to 1023.
+// Returns the number of ready jobs with a pri of 0 to 1023.
 std::uint64_t urgent(const server_state& s, std::string_view queue) {
   return s.jobs.ready_above(queue, priority_of(1024));
 }
@@ -107,7 +107,7 @@ void write_machine(std::string& out) {
   field(out, "platform", machine.machine);
 }
 
-// The tubes that are there: queues that hold jobs, and those that somebody uses or watches.
+// Returns the existing tubes: queues that hold jobs, and tubes that a client uses or watches.
 std::vector<std::string> tube_names(const server_state& s, const std::vector<queue_info>& queues) {
   std::vector<std::string> names = {"default"};
   for (const queue_info& q : queues) {
@@ -115,17 +115,17 @@ std::vector<std::string> tube_names(const server_state& s, const std::vector<que
   }
   for (const tube_ptr& t : s.tubes.in_use()) names.push_back(t->name);
   std::ranges::sort(names);
-  const auto twice = std::ranges::unique(names);
-  names.erase(twice.begin(), twice.end());
+  const auto repeated = std::ranges::unique(names);
+  names.erase(repeated.begin(), repeated.end());
   return names;
 }
 
-// How often each thing befell a job, from its errors as far as those are kept.
+// Counts of a job's events, from its stored errors.
 struct history {
   std::uint64_t reserves = 0, timeouts = 0, buries = 0;
 };
 
-// A job from elsewhere may say none: its queue's counts then.
+// A job of another protocol may have no lease time: uses that of its queue.
 milliseconds ttr_of(const server_state& s, const job& j) {
   if (j.spec.lease_for > milliseconds(0)) return j.spec.lease_for;
   const auto queue = s.jobs.queue(j.spec.queue);
@@ -246,10 +246,10 @@ void write_stats_job(std::string& out, const server_state& s, const job& j,
   const history h = history_of(j);
   const std::optional<job_note> note = s.notes.find(j.id);
   const std::uint64_t releases = note ? note->releases : 0;
-  // A job leaves the buried ones by a kick, or by reserve-job.
+  // A job stops being buried by a kick or by reserve-job.
   const std::uint64_t not_kicked = (j.state == job_state::dead ? 1 : 0) + (note ? note->taken : 0);
   const std::uint64_t kicks_of_buried = h.buries - std::min(h.buries, not_kicked);
-  // The put's own delay, to the nearest second: the job was made a moment after it was asked for.
+  // The delay of the put, to the nearest second: the job was created shortly after the put arrived.
   const milliseconds put_delay = std::max(j.spec.run_at - j.created_at, milliseconds(0));
   milliseconds left{0};
   if (state == "delayed" && j.state != job_state::held) left = j.due_at - now;
@@ -325,7 +325,7 @@ void write_metrics(std::string& out, const server_state& s, const protocol::wire
   one("sluice_beanstalk_connections_total", "counter", "Beanstalk connections that were accepted.",
       wire.accepted);
   one("sluice_beanstalk_connections_refused_total", "counter",
-      "Beanstalk connections that were one too many.", wire.refused);
+      "Beanstalk connections refused beyond the limit.", wire.refused);
   one("sluice_beanstalk_connection_timeouts_total", "counter",
       "Beanstalk connections that were closed because of a time limit.", wire.timeouts);
   one("sluice_beanstalk_received_bytes_total", "counter", "Bytes from beanstalk clients.",

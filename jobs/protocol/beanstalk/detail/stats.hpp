@@ -1,9 +1,9 @@
 #pragma once
 
-// What the stats and list commands answer: YAML with the fields of the protocol, in their order.
+// The replies of the stats and list commands: YAML with the fields of the protocol, in its order.
 //
-// Each function appends the text itself; the session puts `OK <bytes>` before it. Those that look
-// at every queue say how many those were.
+// Each function appends the text; the session adds `OK <bytes>`. Functions that read all queues
+// return their number.
 
 #include <optional>
 #include <string>
@@ -14,21 +14,22 @@
 
 namespace sluice::jobs::beanstalk {
 
-// How a beanstalk client sees a job of the engine; empty: not at all, it has ended.
+// Returns the beanstalk state of a job; empty: it has ended and is not visible.
 std::string_view state_word(const job& j, unix_time now) noexcept;
-// Smaller is more urgent, from 0 to 2^32-1: the other way round than the engine's.
+// Smaller is more urgent, from 0 to 2^32-1: reversed from the engine's priority.
 std::uint32_t pri_of(const job& j) noexcept;
 
 std::size_t write_stats(std::string& out, const server_state& s);
-// False: there is no such tube. One is there while it holds jobs, or somebody uses or watches it.
+// Returns false if there is no such tube. A tube exists while it holds jobs, or a client uses or
+// watches it.
 bool write_stats_tube(std::string& out, const server_state& s, std::string_view queue);
-// `lease`: who has it, if somebody has.
+// `lease`: of a reserved job.
 void write_stats_job(std::string& out, const server_state& s, const job& j,
                      const std::optional<lease_info>& lease);
 std::size_t write_tubes(std::string& out, const server_state& s);
 bool has_tube(const server_state& s, std::string_view queue);
 
-// Lines for /metrics.
+// Appends the metrics.
 void write_metrics(std::string& out, const server_state& s, const protocol::wire_counts& wire);
 
 }  // namespace sluice::jobs::beanstalk

@@ -6,7 +6,7 @@ tube_ptr tube_table::get(std::string_view queue) {
   return tubes_.with([&](map& all) -> tube_ptr {
     if (const auto at = all.find(queue); at != all.end()) return at->second;
     if (all.size() >= most_) {
-      // Nobody can get hold of one meanwhile: that needs the lock.
+      // A use count of 1 cannot grow meanwhile: that needs the lock.
       std::erase_if(all, [](const auto& each) { return each.second.use_count() == 1; });
       if (all.size() >= most_) return nullptr;
     }
@@ -25,11 +25,11 @@ tube_ptr tube_table::find(std::string_view queue) const {
 
 std::vector<tube_ptr> tube_table::in_use() const {
   return tubes_.with([](const map& all) {
-    std::vector<tube_ptr> those;
+    std::vector<tube_ptr> used;
     for (const auto& [queue, each] : all) {
-      if (each->using_now.load(relaxed) + each->watching.load(relaxed) > 0) those.push_back(each);
+      if (each->using_now.load(relaxed) + each->watching.load(relaxed) > 0) used.push_back(each);
     }
-    return those;
+    return used;
   });
 }
 

@@ -1,11 +1,11 @@
 #pragma once
 
-// What is counted of tubes and of single jobs beside what the engine knows: who uses and watches a
-// tube, how often it was named, how often a job was given back.
+// Counters of tubes and jobs that the engine does not have: users and watchers of a tube, pauses,
+// releases and kicks of a job.
 //
-// In memory, since the start, and bounded: a tube that nobody uses, watches or holds a job of is
-// forgotten when there are too many; of jobs the newest are kept. Any thread may call anything;
-// counts are relaxed throughout: they order nothing.
+// In memory, since the start, and bounded: when there are too many tubes, unreferenced ones are
+// dropped; of job notes the newest are kept. Any thread may call any function; counts are relaxed
+// throughout: they order nothing.
 
 #include <cstdint>
 #include <deque>
@@ -25,12 +25,12 @@
 namespace sluice::jobs::beanstalk {
 
 struct tube {
-  explicit tube(std::string its_name) : name(std::move(its_name)) {}
+  explicit tube(std::string tube_name) : name(std::move(tube_name)) {}
 
-  const std::string name;  // of the queue, too
+  const std::string name;  // also the name of the queue
   atomic<std::uint64_t> using_now{0}, watching{0}, waiting{0};
   atomic<std::uint64_t> total_jobs{0}, deletes{0}, pauses{0};
-  atomic<std::uint64_t> pause_seconds{0};  // that were last asked for
+  atomic<std::uint64_t> pause_seconds{0};  // of the last pause-tube
 };
 using tube_ptr = std::shared_ptr<tube>;
 
@@ -38,10 +38,10 @@ class tube_table {
  public:
   explicit tube_table(std::size_t most = 100'000) : most_(most) {}
 
-  // Makes it if need be; null: there are too many.
+  // Returns the tube, creating it if necessary; null: too many tubes.
   tube_ptr get(std::string_view queue);
   tube_ptr find(std::string_view queue) const;
-  // Those that somebody uses or watches.
+  // Returns the tubes that a client uses or watches.
   std::vector<tube_ptr> in_use() const;
   std::size_t size() const;
 
@@ -52,7 +52,7 @@ class tube_table {
   guarded<map> tubes_;
 };
 
-// What became of a job that the engine does not keep.
+// Events of a job that the engine does not store.
 struct job_note {
   std::uint64_t releases = 0;
   std::uint64_t kicks = 0;    // while it was delayed

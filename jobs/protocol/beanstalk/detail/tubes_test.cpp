@@ -5,7 +5,7 @@
 namespace sluice::jobs::beanstalk::tubes_test {
 namespace {
 
-TEST(tubes_test, ATubeIsOneForAll) {
+TEST(tubes_test, ATubeIsSharedByAllClients) {
   tube_table all;
   const tube_ptr a = all.get("a+b");
   EXPECT_EQ(a->name, "a+b");
@@ -14,7 +14,7 @@ TEST(tubes_test, ATubeIsOneForAll) {
   EXPECT_EQ(all.find("b"), nullptr);
 }
 
-TEST(tubes_test, WhenThereAreTooManyThoseThatNobodyHoldsGo) {
+TEST(tubes_test, WhenThereAreTooManyUnreferencedTubesAreDropped) {
   tube_table all(3);
   const tube_ptr held = all.get("held");
   for (int i = 0; i < 100; ++i) EXPECT_NE(all.get("t" + std::to_string(i)), nullptr);
@@ -25,7 +25,7 @@ TEST(tubes_test, WhenThereAreTooManyThoseThatNobodyHoldsGo) {
   EXPECT_EQ(all.get("d"), nullptr);
 }
 
-TEST(tubes_test, OnlyThoseThatSomebodyUsesOrWatchesAreInUse) {
+TEST(tubes_test, OnlyUsedAndWatchedTubesAreInUse) {
   tube_table all;
   (void)all.get("idle");
   const tube_ptr used = all.get("used");
@@ -35,7 +35,7 @@ TEST(tubes_test, OnlyThoseThatSomebodyUsesOrWatchesAreInUse) {
   EXPECT_EQ(all.in_use().size(), 2U);
 }
 
-TEST(tubes_test, OfJobsTheNewestAreRemembered) {
+TEST(tubes_test, TheNewestJobNotesAreKept) {
   job_notes notes(2);
   notes.released(1, 30);
   notes.released(1, 5);

@@ -1,8 +1,7 @@
 #pragma once
 
-// The words in which the tests of the beanstalk protocol are written: what a client says, and what
-// it hears, byte for byte. Beside them are those of the engine (engine_words), so that a job can
-// come one way and go another, and time is moved by hand.
+// A fixture for tests of the beanstalk protocol: send bytes, expect replies, byte for byte. It
+// includes the functions of engine_words, for jobs that cross protocols, and a manual clock.
 //
 //     say("put 0 0 10 5\r\nhello\r\n");
 //     expect("INSERTED 1\r\n");
@@ -24,14 +23,14 @@ class beanstalk_words : public engine_words {
  protected:
   void TearDown() override {
     for (const auto& each : clients_) each->close();
-    if (it != nullptr) {
+    if (engine_ != nullptr) {
       quiet();
       engine_words::TearDown();
       quiet();
       EXPECT_EQ(server().reserved.load(), 0U);
       EXPECT_EQ(server().waiting.load(), 0U);
       EXPECT_EQ(server().connections.load(), 0U);
-      it.reset();
+      engine_.reset();
     }
     later_.run_all();
   }
@@ -44,52 +43,52 @@ class beanstalk_words : public engine_words {
     return *server_;
   }
 
-  // One end of a conversation.
+  // The client side of a connection.
   class talk {
    public:
-    talk(beanstalk_words& test, fake_client& who) : test_(&test), who_(&who) {}
+    talk(beanstalk_words& test, fake_client& wire) : test_(&test), wire_(&wire) {}
 
-    void say(std::string_view bytes) { who_->send(bytes); }
+    void say(std::string_view bytes) { wire_->send(bytes); }
     void expect(std::string_view answer) {
-      await([&] { return who_->received() >= answer.size() || who_->is_ended(); });
-      EXPECT_EQ(who_->take(answer.size()), answer);
+      await([&] { return wire_->received() >= answer.size() || wire_->is_ended(); });
+      EXPECT_EQ(wire_->take(answer.size()), answer);
     }
-    // Both, for one command after the other.
+    // Sends a command and expects its reply.
     void ask(std::string_view bytes, std::string_view answer) {
       say(bytes);
       expect(answer);
     }
-    // Nothing more comes, whatever is under way.
+    // Expects no further reply, after all pending calls.
     void expect_nothing() {
       test_->quiet();
-      EXPECT_EQ(who_->take(), "");
+      EXPECT_EQ(wire_->take(), "");
     }
     void expect_end() {
-      await([&] { return who_->is_ended(); });
-      EXPECT_EQ(who_->take(), "");
+      await([&] { return wire_->is_ended(); });
+      EXPECT_EQ(wire_->take(), "");
     }
-    // All that is answered to what was said.
+    // Waits for all replies, and returns them.
     std::string rest() {
-      await([&] { return who_->unread() == 0 && who_->open_replies() == 0; });
-      return who_->take();
+      await([&] { return wire_->unread() == 0 && wire_->open_replies() == 0; });
+      return wire_->take();
     }
-    // Of a reply `WORD <bytes>\r\n<text>\r\n`: the text.
+    // Sends a command and returns the text of its reply `OK <bytes>\r\n<text>\r\n`.
     std::string text(std::string_view asked) {
       say(asked);
       await([&] { return is_whole(); });
-      std::string all = who_->take();
+      std::string all = wire_->take();
       EXPECT_TRUE(all.starts_with("OK ")) << all;
       const std::size_t head = all.find("\r\n");
       if (head == std::string::npos) return all;
       EXPECT_EQ(std::to_string(all.size() - head - 4), all.substr(3, head - 3));
       return all.substr(head + 2, all.size() - head - 4);
     }
-    // The number of a job that is put.
-    job_id put(std::string_view how, std::string_view body) {
-      say("put " + std::string(how) + " " + std::to_string(body.size()) + "\r\n" +
+    // Puts a job and returns its id.
+    job_id put(std::string_view arguments, std::string_view body) {
+      say("put " + std::string(arguments) + " " + std::to_string(body.size()) + "\r\n" +
           std::string(body) + "\r\n");
       await([&] { return is_whole(); });
-      const std::string all = who_->take();
+      const std::string all = wire_->take();
       EXPECT_TRUE(all.starts_with("INSERTED ")) << all;
       return all.size() > 9 ? std::stoull(all.substr(9)) : 0;
     }
@@ -101,10 +100,10 @@ class beanstalk_words : public engine_words {
       const std::size_t from = at + wanted.size();
       return all.substr(from, all.find('\n', from) - from);
     }
-    fake_client& wire() { return *who_; }
+    fake_client& wire() { return *wire_; }
 
    private:
-    bool is_whole() const { return who_->open_replies() == 0 && who_->received() > 0; }
+    bool is_whole() const { return wire_->open_replies() == 0 && wire_->received() > 0; }
     template <class Condition>
     void await(Condition&& holds) {
       while (!holds()) {
@@ -116,14 +115,14 @@ class beanstalk_words : public engine_words {
     }
 
     beanstalk_words* test_;
-    fake_client* who_;
+    fake_client* wire_;
   };
 
   talk connect(std::size_t replies_max = 1024) {
     clients_.push_back(fake_client::connect(
         later_,
-        [&](protocol::client& to) {
-          return std::make_unique<beanstalk::beanstalk_session>(to, server());
+        [&](protocol::client& client) {
+          return std::make_unique<beanstalk::beanstalk_session>(client, server());
         },
         replies_max));
     return {*this, *clients_.back()};
@@ -135,9 +134,11 @@ class beanstalk_words : public engine_words {
   void say(std::string_view bytes) { first().say(bytes); }
   void expect(std::string_view answer) { first().expect(answer); }
   void ask(std::string_view bytes, std::string_view answer) { first().ask(bytes, answer); }
-  job_id put(std::string_view how, std::string_view body) { return first().put(how, body); }
+  job_id put(std::string_view arguments, std::string_view body) {
+    return first().put(arguments, body);
+  }
 
-  // Until the engine has done what it can, and everybody has heard of it.
+  // Runs the engine and the clients until neither has work.
   void quiet() {
     for (int i = 0; i < 3; ++i) {
       settle();

@@ -1,9 +1,9 @@
 #pragma once
 
-// What of a batch only this protocol asks for: whose child it is, and which jobs are its callbacks.
+// Facts about batches that only this protocol needs: the parent, and the ids of the callbacks.
 //
-// Any thread may call anything; one short lock. Bounds: `max` batches, the oldest go first; a
-// restart forgets them all.
+// Any thread may call any function; one short lock. Bounds: `max` batches, the oldest are dropped
+// first; a restart drops all.
 
 #include <cstddef>
 #include <deque>
@@ -24,9 +24,9 @@ class batch_table {
 
   explicit batch_table(std::size_t max) : max_(max) {}
 
-  void add(job_id batch, entry what) {
+  void add(job_id batch, entry e) {
     const std::lock_guard hold(mutex_);
-    entries_[batch] = what;
+    entries_[batch] = e;
     oldest_.push_back(batch);
     if (oldest_.size() <= max_) return;
     entries_.erase(oldest_.front());

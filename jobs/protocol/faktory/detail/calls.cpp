@@ -32,7 +32,7 @@ std::vector<std::string> read_words(json_reader& in) {
   std::vector<std::string> words;
   for (in.begin_array(); in.next_element();) {
     if (words.size() == words_max) {
-      in.refuse("expected at most 10000 of them");
+      in.refuse("expected at most 10000 elements");
       break;
     }
     words.push_back(in.string());
@@ -40,7 +40,7 @@ std::vector<std::string> read_words(json_reader& in) {
   return words;
 }
 
-// A word, or whatever else a language puts in its place, as it was written.
+// Reads a string, or the JSON text of any other value that a client sends in its place.
 std::string read_loosely(json_reader& in) {
   return in.peek() == json_reader::kind::string ? in.string() : std::string(in.raw());
 }
@@ -108,14 +108,14 @@ result<hello_call> read_hello(std::string_view json) {
 }
 
 result<beat_call> read_beat(std::string_view json) {
-  auto call = read_call<beat_call>(json, [](json_reader& in, beat_call& said) {
+  auto call = read_call<beat_call>(json, [](json_reader& in, beat_call& parsed) {
     for (object_reader o(in); o.next();) {
       if (o.is("wid")) {
-        said.wid = in.string();
+        parsed.wid = in.string();
       } else if (o.is("current_state")) {
-        said.current_state = in.string();
+        parsed.current_state = in.string();
       } else if (o.is("rss_kb")) {
-        said.rss_kb = in.natural();
+        parsed.rss_kb = in.natural();
       } else {
         in.skip();
       }
@@ -140,18 +140,18 @@ result<std::string> read_jid(std::string_view json) {
 }
 
 result<fail_call> read_fail(std::string_view json) {
-  auto call = read_call<fail_call>(json, [](json_reader& in, fail_call& said) {
+  auto call = read_call<fail_call>(json, [](json_reader& in, fail_call& parsed) {
     for (object_reader o(in); o.next();) {
       if (o.is("jid")) {
-        said.jid = in.string();
+        parsed.jid = in.string();
       } else if (o.is("errtype")) {
-        said.errtype = read_loosely(in);
+        parsed.errtype = read_loosely(in);
       } else if (o.is("message")) {
-        said.message = read_loosely(in);
+        parsed.message = read_loosely(in);
       } else if (o.is("backtrace") && in.peek() == json_reader::kind::array) {
-        said.backtrace = read_words(in);
+        parsed.backtrace = read_words(in);
       } else if (o.is("backtrace")) {
-        said.backtrace = {read_loosely(in)};
+        parsed.backtrace = {read_loosely(in)};
       } else {
         in.skip();
       }
@@ -163,20 +163,20 @@ result<fail_call> read_fail(std::string_view json) {
 
 result<mutate_call> read_mutate(std::string_view json) {
   bool has_act = false, has_target = false;
-  auto call = read_call<mutate_call>(json, [&](json_reader& in, mutate_call& said) {
+  auto call = read_call<mutate_call>(json, [&](json_reader& in, mutate_call& parsed) {
     for (object_reader o(in); o.next();) {
       if (o.is("cmd")) {
         const auto act = one_of(in.word(), act_words);
         if (!act) in.refuse("expected \"kill\", \"requeue\", \"discard\" or \"clear\"");
-        said.what = act.value_or(said.what);
+        parsed.action = act.value_or(parsed.action);
         has_act = true;
       } else if (o.is("target")) {
         const auto target = one_of(in.word(), target_words);
         if (!target) in.refuse("expected \"retries\", \"scheduled\" or \"dead\"");
-        said.target = target.value_or(said.target);
+        parsed.target = target.value_or(parsed.target);
         has_target = true;
       } else if (o.is("filter")) {
-        read_filter(in, said);
+        read_filter(in, parsed);
       } else {
         in.skip();
       }
@@ -188,16 +188,16 @@ result<mutate_call> read_mutate(std::string_view json) {
 }
 
 result<track_call> read_track(std::string_view json) {
-  auto call = read_call<track_call>(json, [](json_reader& in, track_call& said) {
+  auto call = read_call<track_call>(json, [](json_reader& in, track_call& parsed) {
     for (object_reader o(in); o.next();) {
       if (o.is("jid")) {
-        said.jid = in.string();
+        parsed.jid = in.string();
       } else if (o.is("percent")) {
-        said.percent = in.number(0, 100);
+        parsed.percent = in.number(0, 100);
       } else if (o.is("desc")) {
-        said.desc = in.string();
+        parsed.desc = in.string();
       } else if (o.is("reserve_until")) {
-        said.reserve_until = in.time();
+        parsed.reserve_until = in.time();
       } else {
         in.skip();
       }
@@ -209,12 +209,12 @@ result<track_call> read_track(std::string_view json) {
 
 result<batch_call> read_batch(std::string_view json, unix_time now) {
   std::string_view success, complete;
-  auto call = read_call<batch_call>(json, [&](json_reader& in, batch_call& said) {
+  auto call = read_call<batch_call>(json, [&](json_reader& in, batch_call& parsed) {
     for (object_reader o(in); o.next();) {
       if (o.is("description")) {
-        said.description = in.string();
+        parsed.description = in.string();
       } else if (o.is("parent_bid")) {
-        said.parent_bid = in.string();
+        parsed.parent_bid = in.string();
       } else if (o.is("success")) {
         success = in.raw_object();
       } else if (o.is("complete")) {

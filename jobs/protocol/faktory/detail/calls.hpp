@@ -1,7 +1,7 @@
 #pragma once
 
-// What a command says beside its verb: plain values, and how each is read. Members that are not
-// known are skipped, as clients are older and newer than any server.
+// The JSON arguments of commands, and their readers. Unknown members are ignored, since clients may
+// be older or newer than the server.
 
 #include <cstdint>
 #include <optional>
@@ -38,7 +38,7 @@ struct fail_call {
 
 struct mutate_call {
   enum class act : std::uint8_t { kill, requeue, discard, clear };
-  act what = act::clear;
+  act action = act::clear;
   job_state target = job_state::dead;
   std::string jobtype{};
   std::vector<std::string> jids{};
@@ -66,7 +66,7 @@ result<fail_call> read_fail(std::string_view json);
 result<mutate_call> read_mutate(std::string_view json);
 result<track_call> read_track(std::string_view json);
 result<batch_call> read_batch(std::string_view json, unix_time now);
-// The jobs of PUSHB, each as it was written.
+// Returns the jobs of PUSHB, each as its JSON text.
 result<std::vector<std::string_view>> read_jobs(std::string_view json);
 
 }  // namespace sluice::jobs::faktory

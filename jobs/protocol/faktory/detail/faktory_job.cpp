@@ -23,11 +23,11 @@ constexpr std::int64_t retries_default = 25;
 constexpr std::int64_t retries_max = 999'999;
 constexpr double seconds_max = 3.0e8;  // within limits::duration_max
 
-// What a lease that runs out is paused by: as near to n^4 as doubling comes.
+// Retry delays after an expired lease: an exponential backoff close to Faktory's n^4.
 constexpr milliseconds first_pause = std::chrono::seconds(15);
 constexpr milliseconds longest_pause = std::chrono::hours(96);
 
-// Which of the members of a job this server acts upon.
+// The members of a job that the server interprets.
 enum class member : std::uint8_t {
   jid,
   jobtype,
@@ -55,7 +55,7 @@ milliseconds of_seconds(double seconds) {
   return milliseconds(std::llround(seconds * 1000));
 }
 
-// What is acted upon of "custom".
+// The members of "custom" that the server interprets.
 struct custom_part {
   double unique_for = 0;
   bool until_start = false;
@@ -82,7 +82,7 @@ void read_custom(json_reader& in, custom_part& into) {
   }
 }
 
-// One pass over the text: what is acted upon goes into a spec, what came goes into `kept`.
+// Parses a job in one pass: interpreted members go into the spec, received members into `kept_`.
 class job_text {
  public:
   job_text(std::string_view text, read_rules rules) : in_(text), rules_(rules) {
@@ -104,19 +104,19 @@ class job_text {
 
  private:
   void read_member(std::string_view key) {
-    const member what = member_of(key);
-    if (what == member::other) return keep_other(key);
-    const std::string_view name = member_names[static_cast<std::size_t>(what)];
+    const member field = member_of(key);
+    if (field == member::other) return keep_other(key);
+    const std::string_view name = member_names[static_cast<std::size_t>(field)];
     in_.name_member(name);
-    const unsigned bit = 1U << static_cast<unsigned>(what);
-    if ((seen_ & bit) != 0) return in_.refuse("this field is there twice");
+    const unsigned bit = 1U << static_cast<unsigned>(field);
+    if ((seen_ & bit) != 0) return in_.refuse("duplicate field");
     seen_ |= bit;
-    if (!in_.skip_null()) read_value(what, name);
+    if (!in_.skip_null()) read_value(field, name);
   }
 
-  void read_value(member what, std::string_view name) {
+  void read_value(member field, std::string_view name) {
     job_spec& spec = job_.spec;
-    switch (what) {
+    switch (field) {
       case member::jid:
         job_.jid = in_.string();
         if (job_.jid.size() < jid_bytes_min || job_.jid.size() > jid_bytes_max) {
@@ -127,7 +127,7 @@ class job_text {
         spec.kind = in_.string();
         return;
       case member::args:
-        if (in_.peek() != json_reader::kind::array) return in_.begin_array();  // says so
+        if (in_.peek() != json_reader::kind::array) return in_.begin_array();  // fails
         spec.args.data = in_.raw();
         has_args_ = true;
         return;
@@ -137,7 +137,7 @@ class job_text {
       case member::priority:
         priority_ = in_.whole(std::numeric_limits<std::int64_t>::min(),
                               std::numeric_limits<std::int64_t>::max());
-        // Clients that are newer than the specification send what they like: it says nothing.
+        // Clients send other values, too, which the specification does not define: ignored.
         if (priority_ >= 1 && priority_ <= 9) spec.priority = priority_ - 5;
         return keep(name, [&](json_writer& w) { w.value(priority_); });
       case member::reserve_for: {
@@ -155,12 +155,12 @@ class job_text {
         return keep(name, [&](json_writer& w) { w.raw(custom_); });
       case member::enqueued_at:
       case member::failure:
-      case member::other:  // the server's own: a job that is pushed again has none
+      case member::other:  // written by the server: dropped when a fetched job is pushed again
         return in_.skip();
     }
   }
 
-  // Empty: at once, as is a time that no clock has shown (Go's zero).
+  // An empty text, or a time before 1970 such as Go's zero, means at once.
   void read_at(std::string_view name) {
     const std::string_view text = in_.word();
     if (!in_.ok() || text.empty()) return;
@@ -219,17 +219,17 @@ class job_text {
 
   void set_unique(const custom_part& custom) {
     job_spec& spec = job_.spec;
-    std::string what = spec.kind;
-    what += '\0';
-    append_without_space(what, spec.args.data);
-    spec.unique.key = to_hex(sha256(what));  // of one queue, as all keys are
+    std::string text = spec.kind;
+    text += '\0';
+    append_without_space(text, spec.args.data);
+    spec.unique.key = to_hex(sha256(text));  // keys are per queue
     spec.unique.until = custom.until_start ? unique_until::started : unique_until::done;
-    // A job that is scheduled is unique for its delay, too.
+    // A scheduled job is unique during its delay, too.
     const milliseconds delay = std::max(milliseconds(0), spec.run_at - rules_.now);
     spec.unique.lasts =
         of_seconds(custom.unique_for) + (spec.run_at.ms > 0 ? delay : milliseconds(0));
   }
-  // The same args written with and without white space are the same.
+  // Normalizes args: white space outside strings does not matter.
   static void append_without_space(std::string& out, std::string_view text) {
     bool quoted = false, escaped = false;
     for (const char c : text) {
@@ -259,7 +259,7 @@ class job_text {
   std::string_view custom_;
 };
 
-// Of a job that was taken: what is said in its metadata, as far as it is there and makes sense.
+// Reads the stored members of a fetched job, as far as they are valid.
 void read_kept_custom(json_reader& in, job_facts& into, unix_time enqueued) {
   for (object_reader o(in); o.next();) {
     if (o.is("expires_at")) {
@@ -272,12 +272,12 @@ void read_kept_custom(json_reader& in, job_facts& into, unix_time enqueued) {
   }
 }
 
-unix_time could_run_at(const job& it) {
-  return std::max(it.created_at, it.spec.run_at);
+unix_time could_run_at(const job& j) {
+  return std::max(j.created_at, j.spec.run_at);
 }
 
-// False: there is something that this protocol cannot have put there.
-bool read_kept(std::string_view object, const job& it, job_facts& into) {
+// Returns false if the members cannot have been stored by this protocol.
+bool read_kept(std::string_view object, const job& j, job_facts& into) {
   json_reader in(object);
   bool makes_sense = true;
   for (object_reader o(in); o.next();) {
@@ -292,7 +292,7 @@ bool read_kept(std::string_view object, const job& it, job_facts& into) {
     } else if (o.is("custom")) {
       into.custom = in.raw_object();
       json_reader custom(into.custom);
-      read_kept_custom(custom, into, could_run_at(it));
+      read_kept_custom(custom, into, could_run_at(j));
       makes_sense = static_cast<bool>(custom.finish());
     } else {
       in.skip();
@@ -302,12 +302,12 @@ bool read_kept(std::string_view object, const job& it, job_facts& into) {
   return in.finish() && makes_sense;
 }
 
-// With this protocol alone, nothing but what a batch calls waits for anything.
-job_id batch_that_calls(const job& it) {
-  return it.spec.after.empty() ? 0 : it.spec.after.front().on;
+// Returns the batch that a job is a callback of. In this protocol only callbacks have dependencies.
+job_id batch_that_calls(const job& j) {
+  return j.spec.after.empty() ? 0 : j.spec.after.front().on;
 }
 
-// Last in "custom": so it counts, whatever the client has put there.
+// Inserts _bid as the last member of "custom", so that it overrides one of the client.
 std::string kept_with_bid(const job_facts& facts, job_id batch) {
   const std::string bid = R"("_bid":")" + bid_of(batch) + '"';
   std::string kept(facts.kept);
@@ -347,15 +347,15 @@ void write_args(json_writer& w, const payload& args) {
   }
 }
 
-void write_failure(json_writer& w, const job& it) {
-  const attempt_error& last = it.errors.back();
-  const std::uint32_t failures = std::max(it.attempts, 1U);
+void write_failure(json_writer& w, const job& j) {
+  const attempt_error& last = j.errors.back();
+  const std::uint32_t failures = std::max(j.attempts, 1U);
   w.key("failure").begin_object();
   w.key("retry_count").value(failures - 1);
   w.key("remaining")
-      .value(it.spec.retry.attempts_max - std::min(it.attempts, it.spec.retry.attempts_max));
+      .value(j.spec.retry.attempts_max - std::min(j.attempts, j.spec.retry.attempts_max));
   w.key("failed_at").value(last.at);
-  if (it.due_at > last.at) w.key("next_at").value(it.due_at);
+  if (j.due_at > last.at) w.key("next_at").value(j.due_at);
   w.key("message").value(last.message);
   w.key("errtype").value(last.type);
   if (!last.backtrace.empty()) {
@@ -375,19 +375,19 @@ void write_failure(json_writer& w, const job& it) {
 void_result validate_client_queue(std::string_view name) {
   if (auto named = validate_queue_name(name); !named) return named;
   if (!is_servers_own(name)) return done{};
-  return error{error_code::invalid, "queue '" + std::string(name) +
-                                        "' is the server's own: no client pushes or takes there"};
+  return error{error_code::invalid,
+               "queue '" + std::string(name) + "' belongs to the server: clients cannot use it"};
 }
 
 result<pushed_job> read_job(std::string_view json, read_rules rules) {
   return job_text(json, rules).read();
 }
 
-job_facts facts_of(const job& it) {
+job_facts facts_of(const job& j) {
   job_facts facts;
-  // Nearly always it is as this protocol wrote it: what stands first and has nothing behind it.
-  if (it.spec.metadata.starts_with(metadata_begin)) {
-    json_reader in(it.spec.metadata);
+  // Metadata written by this protocol begins with "faktory", nearly always as its only member.
+  if (j.spec.metadata.starts_with(metadata_begin)) {
+    json_reader in(j.spec.metadata);
     for (object_reader o(in); o.next();) {
       if (o.is("faktory")) {
         facts.kept = in.raw_object();
@@ -396,38 +396,38 @@ job_facts facts_of(const job& it) {
       }
     }
     const std::string_view object = facts.kept;
-    facts.is_ours = in.finish() && !object.empty() && read_kept(object, it, facts);
+    facts.is_ours = in.finish() && !object.empty() && read_kept(object, j, facts);
   }
   if (!facts.is_ours) facts = {};
   facts.has_jid = !facts.jid.empty();
-  if (!facts.has_jid) facts.jid = jid_of(it.id);
+  if (!facts.has_jid) facts.jid = jid_of(j.id);
   return facts;
 }
 
-void write_job(std::string& out, const job& it, const job_facts& facts) {
+void write_job(std::string& out, const job& j, const job_facts& facts) {
   json_writer w(out);
   w.begin_object();
   if (!facts.has_jid) w.key("jid").value(facts.jid);
-  const job_id batch = batch_that_calls(it);
+  const job_id batch = batch_that_calls(j);
   if (facts.is_ours && batch != 0) {
     w.raw(kept_with_bid(facts, batch));
   } else if (facts.is_ours) {
     if (!facts.kept.empty()) w.raw(facts.kept);
   } else {
-    w.key("retry").value(it.spec.retry.attempts_max - 1);
+    w.key("retry").value(j.spec.retry.attempts_max - 1);
     const milliseconds lease =
-        it.spec.lease_for.count() > 0 ? it.spec.lease_for : reserve_for_default;
+        j.spec.lease_for.count() > 0 ? j.spec.lease_for : reserve_for_default;
     w.key("reserve_for").value(std::chrono::ceil<std::chrono::seconds>(lease).count());
-    if (!it.spec.metadata.empty()) w.key("custom").raw(it.spec.metadata);
+    if (!j.spec.metadata.empty()) w.key("custom").raw(j.spec.metadata);
   }
-  w.key("queue").value(it.spec.queue);
-  w.key("jobtype").value(it.spec.kind);
+  w.key("queue").value(j.spec.queue);
+  w.key("jobtype").value(j.spec.kind);
   w.key("args");
-  write_args(w, it.spec.args);
-  if (!facts.has_created_at) w.key("created_at").value(it.created_at);
+  write_args(w, j.spec.args);
+  if (!facts.has_created_at) w.key("created_at").value(j.created_at);
   w.key("enqueued_at")
-      .value(it.errors.empty() ? could_run_at(it) : std::max(it.errors.back().at, it.due_at));
-  if (!it.errors.empty()) write_failure(w, it);
+      .value(j.errors.empty() ? could_run_at(j) : std::max(j.errors.back().at, j.due_at));
+  if (!j.errors.empty()) write_failure(w, j);
   w.end_object();
 }
 

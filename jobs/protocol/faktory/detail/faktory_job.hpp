@@ -1,13 +1,12 @@
 #pragma once
 
-// A job as Faktory's clients write it, and a job as the server keeps it: the way there and back.
+// Converts Faktory's JSON of a job to the server's job and back.
 //
-// `args` and `jobtype` are the job's args and kind. The rest of what the client sent, also what
-// this server does not know, is kept under "faktory" in the job's metadata, and comes back to
-// whoever fetches it. A job that was pushed another way has a jid made of its number, and its args
-// are put into an array if they are not one.
+// `args` and `jobtype` are the job's args and kind. All other members, also unknown ones, are
+// stored under "faktory" in the job's metadata, and returned by FETCH. A job of another protocol
+// has a jid made from its id, and its args are wrapped in an array if they are not one.
 //
-// Pure functions. Text is copied as it was written: no number in it is changed.
+// Pure functions. JSON text is copied unchanged, including its numbers.
 
 #include <cstdint>
 #include <optional>
@@ -32,31 +31,31 @@ struct pushed_job {
 
 struct read_rules {
   unix_time now{};
-  bool needs_jid = true;  // the callback of a batch may leave it out
+  bool needs_jid = true;  // false for the callback of a batch
 };
-// A name that clients may use: not that of a queue of the server's own.
+// Checks the name of a queue; rejects the server's own queues.
 void_result validate_client_queue(std::string_view name);
 
 result<pushed_job> read_job(std::string_view json, read_rules rules);
 
-// What of a job has to be known when it is fetched.
+// The facts of a job that FETCH needs.
 struct job_facts {
   std::string jid{};
-  bool is_ours = false;       // pushed with this protocol: pauses as Faktory does
-  std::string_view kept{};    // the members that came with it; into the job's metadata
-  std::string_view custom{};  // ... of these
-  bool has_jid = false;       // ... and whether these are among them
+  bool is_ours = false;       // pushed with this protocol: retry delays as in Faktory
+  std::string_view kept{};    // the stored members; refers to the job's metadata
+  std::string_view custom{};  // the member "custom" of `kept`
+  bool has_jid = false;       // `kept` contains "jid"
   bool has_created_at = false;
-  std::optional<std::int64_t> backtrace_lines{};  // of a failure, to be kept; none: all of them
+  std::optional<std::int64_t> backtrace_lines{};  // of a failure, to be stored; none: all
   std::optional<unix_time> expires_at{};
 };
-job_facts facts_of(const job& it);
+job_facts facts_of(const job& j);
 
-// What a batch calls has the batch's bid in custom._bid.
-void write_job(std::string& out, const job& it, const job_facts& facts);
+// Appends the JSON of a job. The callback of a batch has the bid in custom._bid.
+void write_job(std::string& out, const job& j, const job_facts& facts);
 
-// The pause before the next attempt of a job that has failed so often before; `chance` is uniform
-// in [0, 1).
+// Returns the delay before the next attempt of a job with this many previous failures. `chance` is
+// uniform in [0, 1).
 milliseconds pause_after_failures(std::uint32_t failures_before, double chance);
 
 std::string jid_of(job_id id);  // sluice-00000042

@@ -10,46 +10,46 @@ using namespace std::chrono_literals;
 job job_of(std::string_view text) {
   auto read = read_job(text, {.now = {1'767'225'600'000}});
   EXPECT_TRUE(read) << (read ? "" : read.error().message);
-  job it;
-  it.id = 7;
-  if (read) it.spec = std::move(read->spec);
-  it.created_at = {1'767'225'600'000};
-  return it;
+  job j;
+  j.id = 7;
+  if (read) j.spec = std::move(read->spec);
+  j.created_at = {1'767'225'600'000};
+  return j;
 }
 
-std::string written(const job& it) {
+std::string written(const job& j) {
   std::string out;
-  write_job(out, it, facts_of(it));
+  write_job(out, j, facts_of(j));
   return out;
 }
 
-TEST(FaktoryJob, WhatIsReadIsWrittenAgain) {
-  const job it = job_of(R"({"jid":"12345678","jobtype":"a","args":[1],"x":{"y":[]}})");
-  EXPECT_EQ(written(it),
+TEST(FaktoryJob, AParsedJobIsWrittenUnchanged) {
+  const job j = job_of(R"({"jid":"12345678","jobtype":"a","args":[1],"x":{"y":[]}})");
+  EXPECT_EQ(written(j),
             R"({"jid":"12345678","x":{"y":[]},"queue":"default","jobtype":"a","args":[1],)"
             R"("created_at":"2026-01-01T00:00:00.000Z","enqueued_at":"2026-01-01T00:00:00.000Z"})");
 }
 
-TEST(FaktoryJob, WhatIsWrittenCanBePushedAgain) {
-  job it = job_of(R"({"jid":"12345678","jobtype":"a","args":[1],"retry":3})");
-  it.attempts = 1;
-  it.errors.push_back({1, it.created_at, "E", "m", "l1\nl2"});
-  const job again = job_of(written(it));
-  it.attempts = 0;
-  it.errors.clear();
-  EXPECT_EQ(again.spec.kind, it.spec.kind);
-  EXPECT_EQ(again.spec.args, it.spec.args);
-  EXPECT_EQ(again.spec.retry, it.spec.retry);
+TEST(FaktoryJob, AWrittenJobCanBePushedAgain) {
+  job j = job_of(R"({"jid":"12345678","jobtype":"a","args":[1],"retry":3})");
+  j.attempts = 1;
+  j.errors.push_back({1, j.created_at, "E", "m", "l1\nl2"});
+  const job again = job_of(written(j));
+  j.attempts = 0;
+  j.errors.clear();
+  EXPECT_EQ(again.spec.kind, j.spec.kind);
+  EXPECT_EQ(again.spec.args, j.spec.args);
+  EXPECT_EQ(again.spec.retry, j.spec.retry);
   EXPECT_EQ(again.spec.metadata.find("failure"), std::string::npos);
 }
 
 TEST(FaktoryJob, AFailureIsTheLastOne) {
-  job it = job_of(R"({"jid":"12345678","jobtype":"a","args":[],"retry":3})");
-  it.attempts = 2;
-  it.errors.push_back({1, it.created_at, "E1", "first", ""});
-  it.errors.push_back({2, it.created_at + 1s, "E2", "second", "a\nb"});
-  it.due_at = it.created_at + 20s;
-  const std::string text = written(it);
+  job j = job_of(R"({"jid":"12345678","jobtype":"a","args":[],"retry":3})");
+  j.attempts = 2;
+  j.errors.push_back({1, j.created_at, "E1", "first", ""});
+  j.errors.push_back({2, j.created_at + 1s, "E2", "second", "a\nb"});
+  j.due_at = j.created_at + 20s;
+  const std::string text = written(j);
   EXPECT_NE(text.find(R"("failure":{"retry_count":1,"remaining":2,)"
                       R"("failed_at":"2026-01-01T00:00:01.000Z",)"
                       R"("next_at":"2026-01-01T00:00:20.000Z","message":"second",)"
@@ -83,17 +83,17 @@ TEST(FaktoryJob, PausesGrowWithTheFourthPower) {
 TEST(FaktoryJob, ACallbackNeedsNoJid) {
   auto read = read_job(R"({"jobtype":"a","args":[]})", {.needs_jid = false});
   ASSERT_TRUE(read);
-  job it;
-  it.id = 9;
-  it.spec = std::move(read->spec);
-  const std::string text = written(it);
+  job j;
+  j.id = 9;
+  j.spec = std::move(read->spec);
+  const std::string text = written(j);
   EXPECT_TRUE(text.starts_with(R"({"jid":"sluice-00000009","queue":"default","jobtype":"a")"))
       << text;
 }
 
 TEST(FaktoryJob, ANameMayNeedEscapes) {
-  const job it = job_of(R"({"jid":"12345678","jobtype":"a","args":[],"a\"\n":1})");
-  EXPECT_NE(written(it).find(R"("a\"\n":1)"), std::string::npos) << written(it);
+  const job j = job_of(R"({"jid":"12345678","jobtype":"a","args":[],"a\"\n":1})");
+  EXPECT_NE(written(j).find(R"("a\"\n":1)"), std::string::npos) << written(j);
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
 #pragma once
 
-// One client's conversation in Faktory's work protocol: reads commands, asks the engine, answers.
+// The session of one client of Faktory's work protocol: parses commands, calls the engine, replies.
 //
-// A command begins when those before it are finished, so that what a client pushed it can fetch.
-// Pushes that stand one behind the other are one push of many, and so are acks. While a FETCH
-// waits, the client is still listened to: when it goes, the wait is called off.
+// A command begins when the previous commands are finished, so a client can fetch the jobs that it
+// pushed. Consecutive pushes share one call of the engine, and so do acks. While a FETCH waits, the
+// connection is still read: the wait ends when the client disconnects.
 //
 // Everything runs on the thread of the client's loop.
 
@@ -30,10 +30,10 @@ namespace sluice::jobs::faktory {
 class faktory_session final : public protocol::session {
  public:
   static constexpr std::size_t line_bytes_max = std::size_t{4} << 20;
-  // Before it: who has not said who it is gets no memory that others wait for.
+  // The limit before HELLO: an unidentified client gets no reserved memory.
   static constexpr std::size_t hello_bytes_max = std::size_t{64} << 10;
 
-  faktory_session(shared_state& all, protocol::client& to);
+  faktory_session(shared_state& all, protocol::client& client);
   ~faktory_session() override;
 
   void begin() override;
@@ -59,37 +59,37 @@ class faktory_session final : public protocol::session {
     held_job job{};
   };
   struct bulk_push;
-  // Calls of one command that are under way together.
+  // Concurrent engine calls of one command.
   struct many_calls {
-    std::size_t open = 1;          // that have not ended, and the command itself
-    std::optional<error> wrong{};  // the first of them: the command ends with it
-    std::function<void()> then{};  // when all have ended, and none was wrong
+    std::size_t open = 1;                // pending calls, plus one for the command itself
+    std::optional<error> first_error{};  // the command ends with it
+    std::function<void()> then{};        // called when all calls have succeeded
   };
 
   // Reading.
-  run_kind run_under_way() const;
-  void take(const verb_rule* rule, std::string_view line);
+  run_kind current_run() const;
+  void run_command(const verb_rule* rule, std::string_view line);
   void begin_run();
   bool has_no_arguments(std::string_view verb, std::string_view rest);
 
-  // Answering at once.
-  void say_ok();
-  void say_error(std::string_view why);
-  void say_error(const error& why);
-  // Answering a reply that was opened before.
+  // Reply at once.
+  void respond_ok();
+  void respond_error(std::string_view why);
+  void respond_error(const error& why);
+  // Complete an open reply.
   void answer_ok(std::uint64_t reply);
   void answer_error(std::uint64_t reply, const error& why);
-  // Answering the command that is under way; the next may begin.
+  // Complete the reply of the current command; the next command may begin.
   void begin_command();
   void finish_ok();
   void finish_error(const error& why);
   void finish_bulk(std::string_view bytes);
   void finish_null();
-  // ... with nothing but whether it was done.
+  // Waits for `answer`, then replies with OK or the error.
   template <class T>
   void finish_when(future<result<T>> answer);
 
-  // Commands; `rest` is what stands behind the verb.
+  // Commands; `rest` is the text behind the verb.
   void hello(std::string_view rest);
   void push(std::string_view rest);
   void push_bulk(std::string_view rest);
@@ -105,28 +105,28 @@ class faktory_session final : public protocol::session {
   void track(std::string_view rest);
   void batch(std::string_view rest);
 
-  void check_password(hello_call said);
-  void welcome(const hello_call& said);
-  void turn_away(const error& why);
+  void check_password(hello_call call);
+  void welcome(const hello_call& call);
+  void refuse_hello(const error& why);
   void begin_pushes();
   void begin_acks();
   void push_next(const std::shared_ptr<bulk_push>& b);
   void lease_next();
   void on_leased(result<std::vector<leased_job>> got);
   void on_dropped(const lease_ref& lease, const void_result& got);
-  void hand_out(const leased_job& job, const job_facts& facts);
+  void send_job(const leased_job& job, const job_facts& facts);
   void on_failed(const std::string& jid, const held_job& job, const result<fail_receipt>& got);
-  void take_back(const std::string& jid, const held_job& job);
+  void restore_job(const std::string& jid, const held_job& job);
   void write_info();
   template <class T>
-  void one_ended(many_calls& of, const result<T>& got);
+  void end_call(many_calls& calls, const result<T>& got);
   void purge_next(std::vector<queue_info> queues);
   void pause_next(std::vector<std::string> names, queue_patch patch);
   void remove_next(std::vector<std::string> names);
   void track_get(std::string_view jid);
   void track_set(std::string_view json);
-  void finish_track(const track_call& said, const lease_ref& lease,
-                    const std::optional<progress>& how_far);
+  void finish_track(const track_call& call, const lease_ref& lease,
+                    const std::optional<progress>& new_progress);
   void batch_new(std::string_view json);
   void batch_open(job_id id);
   void batch_status(job_id id);
@@ -134,54 +134,54 @@ class faktory_session final : public protocol::session {
                           std::string_view success, std::string_view complete);
   std::string_view error_of_push(const push_receipt& receipt) const;
   void wake_in_time();
-  // Called when others have had their turn. One at a time, of the command that is under way.
-  void in_next_turn(std::function<void()> f);
-  sweep_request sweep_of(sweep_request::act what);
-  void call_off_fetch();
-  void find_nothing_for_a_while();
-  void watch_beats();
+  // Calls `f` in a later turn of the loop. At most one function at a time, of the current command.
+  void defer(std::function<void()> f);
+  sweep_request sweep_of(sweep_request::act action);
+  void stop_fetch();
+  void reply_null_later();
+  void schedule_beat_check();
   void hang_up(std::string_view why);
   void end_session();
   void leave();
 
   shared_state& all_;
-  protocol::client& to_;
+  protocol::client& client_;
   const workers::connection me_;
-  std::string salt_{};  // not empty: a password is asked for
+  std::string salt_{};  // not empty: a password is required
   std::string password_{};
   std::string name_{};  // of the worker, for people
 
   bool is_identified_ = false;
-  bool is_busy_ = false;      // a command is under way
-  bool is_over_ = false;      // nothing more is begun
-  bool has_left_ = false;     // holds nothing: the connection has gone, or it sent END
-  bool leaves_well_ = false;  // ... after an END, or because the server ends
-  std::size_t searched_ = 0;  // bytes at the front of what is left that have no line end
+  bool is_busy_ = false;         // a command is in progress
+  bool is_ended_ = false;        // no command begins any more
+  bool has_left_ = false;        // holds no jobs: the connection closed, or it sent END
+  bool is_clean_leave_ = false;  // it sent END, or the server stops
+  std::size_t searched_ = 0;     // bytes at the front of the input without a line end
   std::size_t needs_ = 0;
-  std::uint64_t reply_ = 0;  // of the command that is under way
+  std::uint64_t reply_ = 0;  // of the current command
   std::string out_{};        // for one reply
 
-  // Commands of one kind that stand one behind the other.
+  // Consecutive commands of one kind.
   std::vector<waiting_push> pushes_{};
   std::vector<job_spec> specs_{};
   std::vector<waiting_ack> acks_{};
 
-  // A FETCH that is under way.
+  // The current FETCH.
   std::vector<std::string> fetch_queues_{};
   deadline fetch_until_{};
   bool no_more_input_ = false;
-  time_point null_at_ = time_point::max();  // when a FETCH is told that there was nothing
-  time_point look_at_ = time_point::max();  // ... and the beats of the worker are looked at
+  time_point null_at_ = time_point::max();        // when a FETCH without a lease call ends
+  time_point beat_check_at_ = time_point::max();  // when the worker's beats are checked
   std::stop_source fetch_stop_{std::nostopstate};
-  std::uint64_t queues_last_seen_ = 0;  // by an INFO
-  std::function<void()> next_turn_{};
+  std::uint64_t queues_last_seen_ = 0;  // number of queues at the last INFO
+  std::function<void()> deferred_{};
   std::stop_source sweep_stop_{std::nostopstate};  // of a MUTATE or QUEUE REMOVE
 };
 
 template <class T>
 void faktory_session::finish_when(future<result<T>> answer) {
   begin_command();
-  to_.when_done(std::move(answer), [this](settled<result<T>> ended) {
+  client_.when_done(std::move(answer), [this](settled<result<T>> ended) {
     const auto got = outcome_of(std::move(ended));
     got ? finish_ok() : finish_error(got.error());
   });

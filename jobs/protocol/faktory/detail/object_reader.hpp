@@ -1,6 +1,6 @@
 #pragma once
 
-// The members of an object one after the other. null says the same as leaving a member out.
+// Iterates over the members of a JSON object. A null value counts as an omitted member.
 //
 //     for (object_reader o(in); o.next();) {
 //       if (o.is("wid")) wid = in.string();
@@ -23,7 +23,7 @@ class object_reader {
     }
     return false;
   }
-  // `name` is kept for messages: a literal.
+  // `name` must be a literal: error messages refer to it.
   bool is(std::string_view name) {
     if (key_ != name) return false;
     in_.name_member(name);

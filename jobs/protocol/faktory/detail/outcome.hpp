@@ -1,6 +1,6 @@
 #pragma once
 
-// What became of a call of the engine, as one result: also when the engine has ended before it.
+// Converts the settled future of an engine call to a result, also if the engine has stopped.
 
 #include <utility>
 
@@ -9,18 +9,18 @@
 
 namespace sluice::jobs::faktory {
 
-inline error engine_is_over() {
+inline error shutdown_error() {
   return {error_code::shutting_down, "the server is shutting down"};
 }
 
 template <class T>
 result<T> outcome_of(settled<result<T>> ended) {
-  if (!ended) return engine_is_over();
+  if (!ended) return shutdown_error();
   return std::move(ended).value();
 }
 
-// The job is no longer as it was found: somebody else was first, and nothing is wrong.
-inline bool came_too_late(const error& why) {
+// Returns whether the call failed only because the job's state changed meanwhile.
+inline bool is_too_late(const error& why) {
   return why.code == error_code::not_found || why.code == error_code::wrong_state ||
          why.code == error_code::lease_lost;
 }

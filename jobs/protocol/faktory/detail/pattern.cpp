@@ -7,7 +7,8 @@ namespace {
 
 constexpr std::size_t byte_values = 256;
 
-// Takes a set such as [a-z] from the front of a pattern whose '[' is gone; whether it has `c`.
+// Removes a set such as [a-z] from the front of a pattern, after its '['. Returns whether it
+// contains `c`.
 bool set_has(std::string_view& pattern, char c) {
   const bool is_not = !pattern.empty() && pattern.front() == '^';
   if (is_not) pattern.remove_prefix(1);
@@ -28,7 +29,8 @@ bool set_has(std::string_view& pattern, char c) {
   return has != is_not;
 }
 
-// One element of the pattern that is not a star, and one byte.
+// Removes one element, which is not a star, from the front of a pattern. Returns whether it matches
+// `c`.
 bool takes(std::string_view& pattern, char c) {
   const char next = pattern.front();
   pattern.remove_prefix(1);

@@ -1,11 +1,10 @@
 #pragma once
 
-// Whether a text is as a pattern says, as Redis matches keys: * is anything, ? one byte, [abc],
-// [^a] and [a-z] one of several, \ takes the next byte as it is.
+// Matches text with glob patterns as Redis does for keys: * is any text, ? one byte, [abc], [^a]
+// and [a-z] a set of bytes, \ escapes the next byte.
 //
-// Cost: a few operations for each byte of the text and each 64 elements of the pattern, whatever
-// both are: every place in the pattern that the text may have reached is a bit, and all bits take
-// a step at once.
+// Cost: a few operations for each byte of the text and each 64 elements of the pattern, in the
+// worst case: a bit-parallel NFA, where each state is a bit and a step handles 64 states.
 
 #include <cstddef>
 #include <cstdint>
@@ -19,7 +18,7 @@ class pattern {
   explicit pattern(std::string_view text);
 
   bool matches(std::string_view text) const;
-  // How many operations a byte takes.
+  // Returns the number of operations per byte.
   std::size_t cost() const noexcept { return words_; }
 
  private:
@@ -28,14 +27,14 @@ class pattern {
     return (of[bit / 64] >> (bit % 64) & 1U) != 0;
   }
 
-  // Bit n stands for the place behind n elements; the last: behind all.
+  // Bit n is the state after n elements; last_: after all.
   std::size_t last_ = 0;
   std::size_t words_ = 1;
-  bits stays_{};  // where a star is: any byte leads here again
-  bits takes_{};  // for each byte so many words: the places that it leads to from those before
+  bits stays_{};  // states with a star: any byte leads to the same state
+  bits takes_{};  // words_ words for each byte: the states that it leads to from the previous ones
 };
 
-// For one text.
+// For a pattern that is used once.
 bool matches(std::string_view pattern, std::string_view text);
 
 }  // namespace sluice::jobs::faktory

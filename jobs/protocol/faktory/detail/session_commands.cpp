@@ -1,4 +1,4 @@
-// The commands that look at the server and change it: INFO, FLUSH, QUEUE, MUTATE, TRACK, BATCH.
+// Commands about the server: INFO, FLUSH, QUEUE, MUTATE, TRACK, BATCH.
 
 #include <unistd.h>
 
@@ -17,8 +17,8 @@ namespace {
 
 using json::json_writer;
 
-constexpr std::uint64_t queues_in_passing = 100;  // that are looked at without a rest
-// Queues that are changed in one commit, and jobs that are in those that are emptied in one.
+constexpr std::uint64_t queues_without_yield = 100;  // INFO yields first if there are more queues
+// Queues changed in one commit, and jobs purged in one commit.
 constexpr std::size_t queues_at_a_time = 256;
 constexpr std::uint64_t jobs_at_a_time = 1000;
 
@@ -47,7 +47,7 @@ std::vector<std::string> queues_of_clients(engine& jobs) {
   return names;
 }
 
-// As Faktory calls the states of a job.
+// Faktory's names of the states.
 std::string_view state_word(job_state state) {
   switch (state) {
     case job_state::scheduled:
@@ -69,12 +69,15 @@ std::string_view state_word(job_state state) {
 }
 
 std::string tracking_of(std::string_view jid, std::string_view state, unix_time at,
-                        const std::optional<progress>& how_far) {
+                        const std::optional<progress>& new_progress) {
   std::string out;
   json_writer w(out);
   w.begin_object().key("jid").value(jid);
-  if (how_far) {
-    w.key("percent").value(std::llround(how_far->percent)).key("desc").value(how_far->text);
+  if (new_progress) {
+    w.key("percent")
+        .value(std::llround(new_progress->percent))
+        .key("desc")
+        .value(new_progress->text);
   }
   w.key("state").value(state);
   if (at.ms > 0) {
@@ -86,8 +89,7 @@ std::string tracking_of(std::string_view jid, std::string_view state, unix_time 
   return out;
 }
 
-// What became of the job that a batch calls when it has ended: "" it waits, "1" it could run, "2"
-// it was done.
+// The state of a batch's callback job: "" held, "1" released, "2" done.
 std::string_view callback_state(const result<job>& found, bool batch_let_go) {
   if (!found) return batch_let_go ? "2" : "";
   if (found->state == job_state::held) return "";
@@ -98,13 +100,12 @@ std::string_view callback_state(const result<job>& found, bool batch_let_go) {
 
 // INFO.
 
-// With many queues it takes long: a client that asks for many at once lets others have their turn
-// between them.
+// Takes long with many queues: then yields to other connections first.
 void faktory_session::info(std::string_view rest) {
   if (!has_no_arguments("INFO", rest)) return;
   begin_command();
-  if (queues_last_seen_ < queues_in_passing) return write_info();
-  in_next_turn([this] { write_info(); });
+  if (queues_last_seen_ < queues_without_yield) return write_info();
+  defer([this] { write_info(); });
 }
 
 void faktory_session::write_info() {
@@ -159,7 +160,7 @@ void faktory_session::write_info() {
   finish_bulk(text);
 }
 
-// FLUSH: what is fetched ends as dead, and then every queue is emptied, the dead with it.
+// FLUSH: fails the fetched jobs for good, then purges every queue with its dead jobs.
 
 void faktory_session::flush(std::string_view rest) {
   if (!has_no_arguments("FLUSH", rest)) return;
@@ -170,28 +171,28 @@ void faktory_session::flush(std::string_view rest) {
   why.for_good = true;
   const auto ends = std::make_shared<many_calls>();
   ends->then = [this] { purge_next(all_.jobs.queues()); };
-  for (const workers::fetched& it : all_.crew.all_fetched()) {
+  for (const workers::fetched& job : all_.crew.all_fetched()) {
     ++ends->open;
-    to_.when_done(all_.jobs.fail(it.lease, why), [this, ends, it](auto ended) {
+    client_.when_done(all_.jobs.fail(job.lease, why), [this, ends, job](auto ended) {
       const auto got = outcome_of(std::move(ended));
-      const bool is_over = got || came_too_late(got.error());
-      if (is_over) all_.crew.put_down(it);
-      one_ended(*ends, is_over ? void_result(done{}) : void_result(got.error()));
+      const bool is_done = got || is_too_late(got.error());
+      if (is_done) all_.crew.remove_job(job);
+      end_call(*ends, is_done ? void_result(done{}) : void_result(got.error()));
     });
   }
-  one_ended(*ends, void_result(done{}));
+  end_call(*ends, void_result(done{}));
 }
 
 template <class T>
-void faktory_session::one_ended(many_calls& of, const result<T>& got) {
-  if (!got && !of.wrong) of.wrong = got.error();
-  if (--of.open > 0) return;
-  of.wrong ? finish_error(*of.wrong) : of.then();
+void faktory_session::end_call(many_calls& calls, const result<T>& got) {
+  if (!got && !calls.first_error) calls.first_error = got.error();
+  if (--calls.open > 0) return;
+  calls.first_error ? finish_error(*calls.first_error) : calls.then();
 }
 
-// Several at a time where they hold little: each purge is a commit, or a share of one.
+// Purges several small queues at a time, so that they share a commit.
 void faktory_session::purge_next(std::vector<queue_info> queues) {
-  if (has_left_) return finish_error(engine_is_over());
+  if (has_left_) return finish_error(shutdown_error());
   if (queues.empty()) return finish_ok();
   const auto group = std::make_shared<many_calls>();
   std::uint64_t jobs = 0;
@@ -203,70 +204,72 @@ void faktory_session::purge_next(std::vector<queue_info> queues) {
     if (is_servers_own(q.name) || held == 0) continue;
     jobs += held;
     ++group->open;
-    to_.when_done(all_.jobs.purge(q.name), [this, group](auto ended) {
+    client_.when_done(all_.jobs.purge(q.name), [this, group](auto ended) {
       const auto got = outcome_of(std::move(ended));
       const bool is_gone = !got && got.error().code == error_code::not_found;
-      one_ended(*group, is_gone || got ? void_result(done{}) : void_result(got.error()));
+      end_call(*group, is_gone || got ? void_result(done{}) : void_result(got.error()));
     });
   }
   group->then = [this, queues = std::move(queues)]() mutable { purge_next(std::move(queues)); };
-  one_ended(*group, void_result(done{}));
+  end_call(*group, void_result(done{}));
 }
 
 // QUEUE.
 
 void faktory_session::queue(std::string_view rest) {
-  const std::string_view what = protocol::cut_word(rest);
-  if (what != "PAUSE" && what != "RESUME" && what != "REMOVE") {
-    return say_error("expected QUEUE PAUSE, QUEUE RESUME or QUEUE REMOVE");
+  const std::string_view action = protocol::cut_word(rest);
+  if (action != "PAUSE" && action != "RESUME" && action != "REMOVE") {
+    return respond_error("expected QUEUE PAUSE, QUEUE RESUME or QUEUE REMOVE");
   }
   std::vector<std::string> names = words_of(rest);
-  if (names.empty()) return say_error("expected the names of queues, or *");
+  if (names.empty()) return respond_error("expected the names of queues, or *");
   if (std::ranges::find(names, "*") != names.end()) {
     names = queues_of_clients(all_.jobs);
   }
   for (const std::string& name : names) {
-    if (auto named = validate_client_queue(name); !named) return say_error(named.error());
+    if (auto named = validate_client_queue(name); !named) return respond_error(named.error());
   }
   begin_command();
   sweep_stop_ = std::stop_source();
-  if (what == "REMOVE") return remove_next(std::move(names));
+  if (action == "REMOVE") return remove_next(std::move(names));
   queue_patch patch;
-  patch.paused = what == "PAUSE";
+  patch.paused = action == "PAUSE";
   pause_next(std::move(names), patch);
 }
 
-// A group of them at a time: each group is one commit, and others have theirs in between.
+// Changes the queues in groups: each group is one commit, and other connections' commits can run in
+// between.
 void faktory_session::pause_next(std::vector<std::string> names, queue_patch patch) {
-  if (has_left_) return finish_error(engine_is_over());
+  if (has_left_) return finish_error(shutdown_error());
   if (names.empty()) return finish_ok();
   const auto group = std::make_shared<many_calls>();
   for (; !names.empty() && group->open <= queues_at_a_time; names.pop_back()) {
     ++group->open;
-    to_.when_done(all_.jobs.configure(std::move(names.back()), patch),
-                  [this, group](auto ended) { one_ended(*group, outcome_of(std::move(ended))); });
+    client_.when_done(
+        all_.jobs.configure(std::move(names.back()), patch),
+        [this, group](auto ended) { end_call(*group, outcome_of(std::move(ended))); });
   }
   group->then = [this, names = std::move(names), patch]() mutable {
     pause_next(std::move(names), patch);
   };
-  one_ended(*group, void_result(done{}));
+  end_call(*group, void_result(done{}));
 }
 
-sweep_request faktory_session::sweep_of(sweep_request::act what) {
+sweep_request faktory_session::sweep_of(sweep_request::act action) {
   sweep_request made;
-  made.what = what;
-  made.until = sweep_stop_.get_token();
-  made.in_next_turn = [this](std::function<void()> f) { in_next_turn(std::move(f)); };
+  made.action = action;
+  made.stop = sweep_stop_.get_token();
+  made.defer = [this](std::function<void()> f) { defer(std::move(f)); };
   return made;
 }
 
 void faktory_session::remove_next(std::vector<std::string> names) {
   if (names.empty()) return finish_ok();
-  sweep_request what = sweep_of(sweep_request::act::discard);
-  what.which.queue = std::move(names.back());
-  what.which.state = job_state::ready;
+  sweep_request request = sweep_of(sweep_request::act::discard);
+  request.filter.queue = std::move(names.back());
+  request.filter.state = job_state::ready;
   names.pop_back();
-  begin_sweep(all_.jobs, to_, std::move(what),
+  begin_sweep(all_.jobs, client_, std::move(request),
               [this, names = std::move(names)](const void_result& got) mutable {
                 if (!got) return finish_error(got.error());
                 remove_next(std::move(names));
@@ -276,41 +279,41 @@ void faktory_session::remove_next(std::vector<std::string> names) {
 // MUTATE.
 
 void faktory_session::mutate(std::string_view rest) {
-  auto said = read_mutate(rest);
-  if (!said) return say_error(said.error());
+  auto call = read_mutate(rest);
+  if (!call) return respond_error(call.error());
   using act = mutate_call::act;
-  if (said->what == act::kill && said->target == job_state::dead) return say_ok();
+  if (call->action == act::kill && call->target == job_state::dead) return respond_ok();
   begin_command();
   sweep_stop_ = std::stop_source();
-  sweep_request what = sweep_of(said->what == act::kill      ? sweep_request::act::kill
-                                : said->what == act::requeue ? sweep_request::act::requeue
-                                                             : sweep_request::act::discard);
-  what.which.state = said->target;
-  if (said->what != act::clear) {
-    what.which.kind = std::move(said->jobtype);
-    what.jids.insert(said->jids.begin(), said->jids.end());
-    what.pattern = std::move(said->pattern);
+  sweep_request request = sweep_of(call->action == act::kill      ? sweep_request::act::kill
+                                   : call->action == act::requeue ? sweep_request::act::requeue
+                                                                  : sweep_request::act::discard);
+  request.filter.state = call->target;
+  if (call->action != act::clear) {
+    request.filter.kind = std::move(call->jobtype);
+    request.jids.insert(call->jids.begin(), call->jids.end());
+    request.pattern = std::move(call->pattern);
   }
-  begin_sweep(all_.jobs, to_, std::move(what),
+  begin_sweep(all_.jobs, client_, std::move(request),
               [this](const void_result& got) { got ? finish_ok() : finish_error(got.error()); });
 }
 
 // TRACK.
 
 void faktory_session::track(std::string_view rest) {
-  const std::string_view what = protocol::cut_word(rest);
-  if (what == "GET") return track_get(rest);
-  if (what == "SET") return track_set(rest);
-  say_error("expected TRACK GET or TRACK SET");
+  const std::string_view action = protocol::cut_word(rest);
+  if (action == "GET") return track_get(rest);
+  if (action == "SET") return track_set(rest);
+  respond_error("expected TRACK GET or TRACK SET");
 }
 
 void faktory_session::track_get(std::string_view text) {
   std::string jid(text);
-  if (jid.empty() || jid.find(' ') != std::string::npos) return say_error("expected a jid");
+  if (jid.empty() || jid.find(' ') != std::string::npos) return respond_error("expected a jid");
   const auto known = all_.tracked.find(jid);
   const job_id id = known ? known->id : id_of_jid(jid).value_or(0);
   begin_command();
-  to_.when_done(all_.jobs.get(id), [this, jid = std::move(jid), known](auto ended) {
+  client_.when_done(all_.jobs.get(id), [this, jid = std::move(jid), known](auto ended) {
     const auto found = outcome_of(std::move(ended));
     const unix_time changed = known ? known->changed_at : unix_time{};
     if (found) {
@@ -327,40 +330,41 @@ void faktory_session::track_get(std::string_view text) {
 }
 
 void faktory_session::track_set(std::string_view json) {
-  const auto said = read_track(json);
-  if (!said) return say_error(said.error());
-  const auto job = all_.crew.find(me_, said->jid);
-  if (!job) return say_error("Job not found " + said->jid + ": this worker does not hold it");
+  const auto call = read_track(json);
+  if (!call) return respond_error(call.error());
+  const auto job = all_.crew.find(me_, call->jid);
+  if (!job) return respond_error("Job not found " + call->jid + ": this worker does not hold it");
   begin_command();
-  if (said->percent.has_value() == said->desc.has_value()) {
-    std::optional<progress> how_far;
-    if (said->percent) how_far = progress{*said->percent, *said->desc};
-    return finish_track(*said, job->lease, how_far);
+  if (call->percent.has_value() == call->desc.has_value()) {
+    std::optional<progress> new_progress;
+    if (call->percent) new_progress = progress{*call->percent, *call->desc};
+    return finish_track(*call, job->lease, new_progress);
   }
-  // What it does not name stays as it is.
-  to_.when_done(all_.jobs.get(job->lease.job),
-                [this, said = *said, lease = job->lease](auto ended) {
-                  const auto found = outcome_of(std::move(ended));
-                  if (!found) return finish_error(found.error());
-                  progress how_far = found->progress.value_or(progress{});
-                  how_far.percent = said.percent.value_or(how_far.percent);
-                  how_far.text = said.desc.value_or(how_far.text);
-                  finish_track(said, lease, how_far);
-                });
+  // The omitted member keeps its value.
+  client_.when_done(all_.jobs.get(job->lease.job),
+                    [this, call = *call, lease = job->lease](auto ended) {
+                      const auto found = outcome_of(std::move(ended));
+                      if (!found) return finish_error(found.error());
+                      progress new_progress = found->progress.value_or(progress{});
+                      new_progress.percent = call.percent.value_or(new_progress.percent);
+                      new_progress.text = call.desc.value_or(new_progress.text);
+                      finish_track(call, lease, new_progress);
+                    });
 }
 
-void faktory_session::finish_track(const track_call& said, const lease_ref& lease,
-                                   const std::optional<progress>& how_far) {
+void faktory_session::finish_track(const track_call& call, const lease_ref& lease,
+                                   const std::optional<progress>& new_progress) {
   const unix_time now = all_.time.now();
-  if (how_far) {
-    if (auto told = all_.jobs.report(lease, *how_far); !told) return finish_error(told.error());
-    all_.tracked.saw_change(said.jid, now);
+  if (new_progress) {
+    if (auto reported = all_.jobs.report(lease, *new_progress); !reported)
+      return finish_error(reported.error());
+    all_.tracked.note_change(call.jid, now);
   }
-  if (said.reserve_until) {
+  if (call.reserve_until) {
     const auto known = all_.jobs.lease_of(lease.job);
     const unix_time longest = now + std::chrono::seconds(reserve_seconds_max);
-    const unix_time until = std::min(*said.reserve_until, longest);
-    // Never sooner than it is.
+    const unix_time until = std::min(*call.reserve_until, longest);
+    // Never shortens the lease.
     if (known && until > known->until) {
       if (auto got = all_.jobs.extend(lease, until - now); !got) return finish_error(got.error());
     }
@@ -371,52 +375,53 @@ void faktory_session::finish_track(const track_call& said, const lease_ref& leas
 // BATCH.
 
 void faktory_session::batch(std::string_view rest) {
-  const std::string_view what = protocol::cut_word(rest);
-  if (what == "NEW") return batch_new(rest);
-  if (what != "OPEN" && what != "COMMIT" && what != "STATUS") {
-    return say_error("expected BATCH NEW, BATCH OPEN, BATCH COMMIT or BATCH STATUS");
+  const std::string_view action = protocol::cut_word(rest);
+  if (action == "NEW") return batch_new(rest);
+  if (action != "OPEN" && action != "COMMIT" && action != "STATUS") {
+    return respond_error("expected BATCH NEW, BATCH OPEN, BATCH COMMIT or BATCH STATUS");
   }
   const auto id = id_of_bid(rest);
-  if (!id) return say_error("No such batch " + std::string(rest.substr(0, 40)));
-  if (what == "OPEN") return batch_open(*id);
-  if (what == "STATUS") return batch_status(*id);
+  if (!id) return respond_error("No such batch " + std::string(rest.substr(0, 40)));
+  if (action == "OPEN") return batch_open(*id);
+  if (action == "STATUS") return batch_status(*id);
   finish_when(all_.jobs.close_batch(*id));
 }
 
 void faktory_session::batch_new(std::string_view json) {
-  auto said = read_batch(json, all_.time.now());
-  if (!said) return say_error(said.error());
+  auto call = read_batch(json, all_.time.now());
+  if (!call) return respond_error(call.error());
   batch_table::entry known;
-  if (!said->parent_bid.empty()) {
-    const auto parent = id_of_bid(said->parent_bid);
-    if (!parent) return say_error("parent_bid: no such batch " + said->parent_bid);
+  if (!call->parent_bid.empty()) {
+    const auto parent = id_of_bid(call->parent_bid);
+    if (!parent) return respond_error("parent_bid: no such batch " + call->parent_bid);
     known.parent = *parent;
-    // The parent goes on until what its child calls is done.
-    for (auto* const callback : {&said->success, &said->complete}) {
+    // The parent does not end before the callbacks of its children.
+    for (auto* const callback : {&call->success, &call->complete}) {
       if (*callback) (*callback)->batch = *parent;
     }
   }
   batch_spec spec;
-  spec.name = std::move(said->description);
+  spec.name = std::move(call->description);
   spec.open = true;
-  spec.on_success = std::move(said->success);
-  spec.on_end = std::move(said->complete);
+  spec.on_success = std::move(call->success);
+  spec.on_end = std::move(call->complete);
   const wait_limits limits(deadline::after(all_.options.push_wait, all_.time.timers()),
-                           to_.gone_token());
+                           client_.gone_token());
   begin_command();
-  to_.when_done(all_.jobs.push_batch(std::move(spec), limits), [this, known](auto ended) mutable {
-    const auto got = outcome_of(std::move(ended));
-    if (!got) return finish_error(got.error());
-    known.success = got->on_success;
-    known.complete = got->on_end;
-    all_.batches.add(got->id, known);
-    finish_bulk(bid_of(got->id));
-  });
+  client_.when_done(all_.jobs.push_batch(std::move(spec), limits),
+                    [this, known](auto ended) mutable {
+                      const auto got = outcome_of(std::move(ended));
+                      if (!got) return finish_error(got.error());
+                      known.success = got->on_success;
+                      known.complete = got->on_end;
+                      all_.batches.add(got->id, known);
+                      finish_bulk(bid_of(got->id));
+                    });
 }
 
 void faktory_session::batch_open(job_id id) {
   begin_command();
-  to_.when_done(all_.jobs.get_batch(id), [this, id](auto ended) {
+  client_.when_done(all_.jobs.get_batch(id), [this, id](auto ended) {
     const auto found = outcome_of(std::move(ended));
     if (!found) return finish_error(found.error());
     if (!found->has_ended()) return finish_bulk(bid_of(id));
@@ -426,13 +431,13 @@ void faktory_session::batch_open(job_id id) {
 
 void faktory_session::batch_status(job_id id) {
   begin_command();
-  to_.when_done(all_.jobs.get_batch(id), [this, id](auto ended) {
+  client_.when_done(all_.jobs.get_batch(id), [this, id](auto ended) {
     const auto found = outcome_of(std::move(ended));
     if (!found) return finish_error(found.error());
     const batch_table::entry known = all_.batches.find(id);
-    to_.when_done(all_.jobs.get(known.success), [this, info = *found, known](auto first) {
+    client_.when_done(all_.jobs.get(known.success), [this, info = *found, known](auto first) {
       const auto success = outcome_of(std::move(first));
-      to_.when_done(all_.jobs.get(known.complete), [this, info, known, success](auto second) {
+      client_.when_done(all_.jobs.get(known.complete), [this, info, known, success](auto second) {
         const auto complete = outcome_of(std::move(second));
         const bool succeeded = info.has_ended() && info.failed == 0;
         write_batch_status(info, known, callback_state(success, succeeded),

@@ -13,7 +13,7 @@
 namespace sluice::jobs::faktory {
 namespace {
 
-// One context for all hashes in a row: to make one takes longer than a hash.
+// One context for consecutive hashes: creating one takes longer than a hash.
 class hasher {
  public:
   std::string hash(std::string_view bytes) {
@@ -29,7 +29,7 @@ class hasher {
   }
 
  private:
-  // Looked up once: the library would do so for every hash.
+  // Fetched once: the library would fetch it for every hash.
   static const EVP_MD* algorithm() {
     static const EVP_MD* const found = EVP_MD_fetch(nullptr, "SHA256", nullptr);
     return found;

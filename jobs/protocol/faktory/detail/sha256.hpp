@@ -1,6 +1,6 @@
 #pragma once
 
-// What of SHA-256 this protocol needs: the hash of a password, and a short name for a long text.
+// SHA-256 for this protocol: password hashes, and digests of long texts.
 
 #include <cstdint>
 #include <string>
@@ -11,14 +11,14 @@ namespace sluice::jobs::faktory {
 std::string sha256(std::string_view bytes);  // 32 bytes
 std::string to_hex(std::string_view bytes);
 
-// What a client that knows the password answers to a salt: the hash is taken `iterations` times,
-// first of the password and the salt, then of the hash itself. In hex. Takes about a millisecond:
-// not for a thread that others wait for.
+// Returns the expected reply to a salt, in hex: SHA-256 applied `iterations` times, first to
+// password and salt, then to the previous hash. Takes about a millisecond: must not be called on an
+// event loop.
 std::string password_hash(std::string_view password, std::string_view salt,
                           std::uint32_t iterations);
-// Whether it looks like one.
+// Returns whether the text has the form of a hash.
 bool could_be_hash(std::string_view text);
-// Takes as long whichever byte differs.
+// Compares in constant time.
 bool is_same(std::string_view a, std::string_view b);
 std::string random_salt();
 

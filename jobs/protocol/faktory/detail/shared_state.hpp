@@ -1,6 +1,6 @@
 #pragma once
 
-// What the sessions of one server share. Everything in it may be used from any thread.
+// The state that the sessions of one server share. Any thread may use all of it.
 
 #include <cstdint>
 #include <string>
@@ -19,17 +19,17 @@
 
 namespace sluice::jobs::faktory {
 
-// What a job keeps of a worker that was lost with it.
+// The error type of an attempt whose worker was lost.
 inline constexpr std::string_view worker_lost = "WorkerLost";
-std::uint32_t losses_of(const job& it);  // the last errors that are such, one after the other
+std::uint32_t losses_of(const job& j);  // number of consecutive such errors at the end
 
 // Relaxed throughout: they order nothing.
 struct command_counts {
   atomic<std::uint64_t> commands{0}, errors{0};
   atomic<std::uint64_t> pushed{0}, fetched{0}, acked{0}, failed{0};
-  atomic<std::uint64_t> expired{0};     // fetched after their time, and dropped
-  atomic<std::uint64_t> given_back{0};  // by workers that went
-  atomic<std::uint64_t> lost{0};        // with their workers
+  atomic<std::uint64_t> expired{0};     // fetched after expires_at, and dropped
+  atomic<std::uint64_t> given_back{0};  // released by END
+  atomic<std::uint64_t> lost{0};        // of lost workers
   atomic<std::uint64_t> bad_passwords{0};
 };
 
@@ -45,12 +45,12 @@ struct shared_state {
         batches(o.tracked_max),
         password(o.password) {}
 
-  // Jobs that a worker has put down, or that never reached one: as if nobody had had them.
+  // Releases jobs that a worker returned or that never reached one, without counting an attempt.
   void give_back(std::vector<lease_ref> leases);
-  // Jobs whose worker was lost, as far as anybody can tell: each is a failure of its job, so that
-  // one that takes its workers down with it does not come back for ever. The first time it is ready
-  // at once; when that happens again and again, after the pause of a failure.
-  void lose(const std::vector<held_job>& jobs, std::string_view worker, std::string_view how);
+  // Fails the jobs of a lost worker, so that a job that crashes its workers does not return
+  // forever. After the first loss a job is ready at once, after consecutive losses with the delay
+  // of a failure.
+  void lose(const std::vector<held_job>& jobs, std::string_view worker, std::string_view reason);
 
   milliseconds pause_after(std::uint32_t failures_before) const;
 
@@ -62,11 +62,11 @@ struct shared_state {
   tracked_jobs tracked;
   batch_table batches;
   guarded<std::string> password;
-  atomic<bool> is_closed{false};  // no fetches any more
+  atomic<bool> is_closed{false};  // FETCH returns no jobs
   atomic<std::uint64_t> connections{0};
   command_counts counts;
-  // Where passwords are hashed, one after the other: whoever knows none costs those nothing who are
-  // served by the loops. Without a password there is no such thread.
+  // Password hashing runs on its own single thread, so failed logins cannot slow down the event
+  // loops. Without a password the thread is not created.
   lazy<thread_pool> hashing{[] {
     return thread_pool({.core = 1,
                         .capacity = hashes_waiting_max,

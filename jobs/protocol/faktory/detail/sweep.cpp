@@ -10,22 +10,23 @@ namespace {
 
 constexpr std::size_t page_jobs = 500;
 constexpr std::size_t searched_bytes_max = std::size_t{64} << 10;
-// Bytes that are searched before others have their turn: about a millisecond.
-constexpr std::size_t work_a_turn = std::size_t{256} << 10;
+// Bytes searched before the sweep yields: about a millisecond.
+constexpr std::size_t work_per_turn = std::size_t{256} << 10;
 
 class sweep : public std::enable_shared_from_this<sweep> {
  public:
-  sweep(engine& jobs, protocol::client& on, sweep_request what,
+  sweep(engine& jobs, protocol::client& client, sweep_request request,
         std::function<void(void_result)> then)
-      : jobs_(jobs), on_(on), what_(std::move(what)), then_(std::move(then)) {
-    what_.which.limit = page_jobs;
-    if (!what_.pattern.empty()) pattern_.emplace(what_.pattern);
+      : jobs_(jobs), client_(client), request_(std::move(request)), then_(std::move(then)) {
+    request_.filter.limit = page_jobs;
+    if (!request_.pattern.empty()) pattern_.emplace(request_.pattern);
   }
 
   void next_page() {
-    if (on_.is_gone() || what_.until.stop_requested()) return then_(engine_is_over());
-    on_.when_done(jobs_.list(what_.which),
-                  [me = shared_from_this()](auto got) { me->on_page(outcome_of(std::move(got))); });
+    if (client_.is_gone() || request_.stop.stop_requested()) return then_(shutdown_error());
+    client_.when_done(jobs_.list(request_.filter), [me = shared_from_this()](auto got) {
+      me->on_page(outcome_of(std::move(got)));
+    });
   }
 
  private:
@@ -33,34 +34,34 @@ class sweep : public std::enable_shared_from_this<sweep> {
     if (!page) return then_(page.error());
     cursor_ = page->cursor;
     jobs_of_page_ = std::move(page->jobs);
-    looked_at_ = 0;
-    open_ = 1;  // this
-    look_on();
+    processed_ = 0;
+    open_ = 1;  // the page itself
+    process_page();
   }
 
-  void look_on() {
-    if (looked_at_ > 0 && what_.until.stop_requested()) {
-      wrong_ = engine_is_over();
-      looked_at_ = jobs_of_page_.size();
+  void process_page() {
+    if (processed_ > 0 && request_.stop.stop_requested()) {
+      first_error_ = shutdown_error();
+      processed_ = jobs_of_page_.size();
     }
-    for (std::size_t work = 0; looked_at_ < jobs_of_page_.size(); ++looked_at_) {
-      if (work > work_a_turn) {
-        return what_.in_next_turn([me = shared_from_this()] { me->look_on(); });
+    for (std::size_t work = 0; processed_ < jobs_of_page_.size(); ++processed_) {
+      if (work > work_per_turn) {
+        return request_.defer([me = shared_from_this()] { me->process_page(); });
       }
-      const job& j = jobs_of_page_[looked_at_];
-      if (!is_meant(j, work)) continue;
+      const job& j = jobs_of_page_[processed_];
+      if (!is_selected(j, work)) continue;
       ++open_;
       act_on(j.id);
     }
     jobs_of_page_.clear();
-    one_done();
+    end_call();
   }
 
-  bool is_meant(const job& j, std::size_t& work) {
+  bool is_selected(const job& j, std::size_t& work) {
     if (is_servers_own(j.spec.queue)) return false;
-    if (what_.jids.empty() && !pattern_) return true;
+    if (request_.jids.empty() && !pattern_) return true;
     const job_facts facts = facts_of(j);
-    if (!what_.jids.empty() && !what_.jids.contains(facts.jid)) return false;
+    if (!request_.jids.empty() && !request_.jids.contains(facts.jid)) return false;
     if (!pattern_) return true;
     text_.clear();
     write_job(text_, j, facts);
@@ -70,55 +71,55 @@ class sweep : public std::enable_shared_from_this<sweep> {
   }
 
   void act_on(job_id id) {
-    const auto done_one = [me = shared_from_this()](auto ended) {
-      me->one_done(outcome_of(std::move(ended)));
+    const auto on_end = [me = shared_from_this()](auto ended) {
+      me->end_call(outcome_of(std::move(ended)));
     };
-    switch (what_.what) {
+    switch (request_.action) {
       case sweep_request::act::discard:
-        return on_.when_done(jobs_.remove(id), done_one);
+        return client_.when_done(jobs_.remove(id), on_end);
       case sweep_request::act::requeue:
-        return on_.when_done(jobs_.retry(id), done_one);
+        return client_.when_done(jobs_.retry(id), on_end);
       case sweep_request::act::kill: {
         failure why;
         why.type = "Killed";
         why.message = "killed by MUTATE";
-        return on_.when_done(jobs_.kill(id, std::move(why)), done_one);
+        return client_.when_done(jobs_.kill(id, std::move(why)), on_end);
       }
     }
   }
 
   template <class T>
-  void one_done(const result<T>& got) {
-    if (!got && !came_too_late(got.error()) && !wrong_) wrong_ = got.error();
-    one_done();
+  void end_call(const result<T>& got) {
+    if (!got && !is_too_late(got.error()) && !first_error_) first_error_ = got.error();
+    end_call();
   }
 
-  void one_done() {
+  void end_call() {
     if (--open_ > 0) return;
-    if (wrong_) return then_(*wrong_);
+    if (first_error_) return then_(*first_error_);
     if (!cursor_) return then_(done{});
-    what_.which.after = *cursor_;
+    request_.filter.after = *cursor_;
     next_page();
   }
 
   engine& jobs_;
-  protocol::client& on_;
-  sweep_request what_;
+  protocol::client& client_;
+  sweep_request request_;
   std::function<void(void_result)> then_;
   std::optional<pattern> pattern_;
   std::vector<job> jobs_of_page_;
-  std::size_t looked_at_ = 0;  // of these
+  std::size_t processed_ = 0;  // of jobs_of_page_
   std::optional<job_id> cursor_;
-  std::size_t open_ = 0;        // jobs of this page that are not done
-  std::optional<error> wrong_;  // the first of them: no further page
+  std::size_t open_ = 0;              // pending actions of this page
+  std::optional<error> first_error_;  // ends the sweep after this page
   std::string text_;
 };
 
 }  // namespace
 
-void begin_sweep(engine& jobs, protocol::client& on, sweep_request what,
+void begin_sweep(engine& jobs, protocol::client& client, sweep_request request,
                  std::function<void(void_result)> then) {
-  std::make_shared<sweep>(jobs, on, std::move(what), std::move(then))->next_page();
+  std::make_shared<sweep>(jobs, client, std::move(request), std::move(then))->next_page();
 }
 
 }  // namespace sluice::jobs::faktory

@@ -1,12 +1,11 @@
 #pragma once
 
-// Does one thing to every job of a state that a filter lets through: MUTATE, and the removal of a
-// queue's jobs.
+// Applies one action to all jobs that match a filter: MUTATE and QUEUE REMOVE.
 //
-// Goes in pages, each done before the next is read, so that memory stays bounded however many jobs
-// there are; jobs that come meanwhile may or may not be among them. Where much text is searched, it
-// rests in between, so that the others of its loop have their turns. Jobs in the server's own
-// queues are left alone. When it is stopped, or its client has gone, what was done stays done.
+// Works page by page, so memory stays bounded for any number of jobs; jobs that are pushed
+// meanwhile may or may not be included. While much text is searched, yields to other connections of
+// the loop. Skips jobs in the server's own queues. If it is stopped or its client has gone, the
+// actions that were performed remain.
 
 #include <cstdint>
 #include <functional>
@@ -25,18 +24,18 @@ namespace sluice::jobs::faktory {
 
 struct sweep_request {
   enum class act : std::uint8_t { kill, requeue, discard };
-  act what = act::discard;
-  list_request which{};                    // queue, state, kind
+  act action = act::discard;
+  list_request filter{};                   // queue, state, kind
   std::unordered_set<std::string> jids{};  // empty: any
   std::string pattern{};                   // of the whole job's text; empty: any
-  std::stop_token until{};                 // no further page when it asks
+  std::stop_token stop{};                  // ends before the next page
   // Calls a function in a later turn of the client's loop.
-  std::function<void(std::function<void()>)> in_next_turn{};
+  std::function<void(std::function<void()>)> defer{};
 };
 
-// Calls `then` on the client's loop when all is done, or with the first reason why it is not. A job
-// that is no longer as it was found is left alone: that is none.
-void begin_sweep(engine& jobs, protocol::client& on, sweep_request what,
+// Calls `then` on the client's loop at the end, with the first error if there was one. A job whose
+// state changed since it was listed is skipped; that is not an error.
+void begin_sweep(engine& jobs, protocol::client& client, sweep_request request,
                  std::function<void(void_result)> then);
 
 }  // namespace sluice::jobs::faktory

@@ -4,20 +4,20 @@
 
 namespace sluice::jobs::faktory {
 
-void tracked_jobs::saw_push(const std::string& jid, job_id id, unix_time now) {
+void tracked_jobs::note_push(const std::string& jid, job_id id, unix_time now) {
   const std::lock_guard hold(mutex_);
   const auto found = entries_.find(jid);
-  if (found == entries_.end() || found->second.id != id) saw(jid, {id, now});
+  if (found == entries_.end() || found->second.id != id) store(jid, {id, now});
 }
 
-void tracked_jobs::saw_start(const std::string& jid, job_id id, unix_time now) {
+void tracked_jobs::note_start(const std::string& jid, job_id id, unix_time now) {
   const std::lock_guard hold(mutex_);
-  saw(jid, {id, now});
+  store(jid, {id, now});
 }
 
-void tracked_jobs::saw(const std::string& jid, const entry& as) {
+void tracked_jobs::store(const std::string& jid, const entry& e) {
   if (max_ == 0) return;
-  const auto [at, is_new] = entries_.insert_or_assign(jid, as);
+  const auto [at, is_new] = entries_.insert_or_assign(jid, e);
   if (!is_new) return;
   oldest_.push_back(&at->first);
   if (oldest_.size() <= max_) return;
@@ -25,15 +25,15 @@ void tracked_jobs::saw(const std::string& jid, const entry& as) {
   oldest_.pop_front();
 }
 
-void tracked_jobs::saw_end(const std::string& jid, job_state how, unix_time now) {
+void tracked_jobs::note_end(const std::string& jid, job_state state, unix_time now) {
   const std::lock_guard hold(mutex_);
   if (const auto found = entries_.find(jid); found != entries_.end()) {
-    found->second.ended = how;
+    found->second.ended = state;
     found->second.changed_at = now;
   }
 }
 
-void tracked_jobs::saw_change(const std::string& jid, unix_time now) {
+void tracked_jobs::note_change(const std::string& jid, unix_time now) {
   const std::lock_guard hold(mutex_);
   if (const auto found = entries_.find(jid); found != entries_.end()) {
     found->second.changed_at = now;

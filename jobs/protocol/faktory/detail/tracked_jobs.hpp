@@ -1,8 +1,9 @@
 #pragma once
 
-// Which job a jid stands for, of the newest jobs that came or went over this protocol.
+// Maps jids to ids, for the newest jobs that were pushed or fetched with this protocol.
 //
-// Any thread may call anything; one short lock. Bounds: `max` jids, the oldest go first.
+// Any thread may call any function; one short lock. Bounds: `max` jids, the oldest are dropped
+// first.
 
 #include <cstddef>
 #include <deque>
@@ -21,26 +22,26 @@ class tracked_jobs {
   struct entry {
     job_id id = 0;
     unix_time changed_at{};
-    std::optional<job_state> ended{};  // how, as this server has seen it
+    std::optional<job_state> ended{};  // the final state, if this server saw it
   };
 
   explicit tracked_jobs(std::size_t max) : max_(max) {}
 
-  // Its push was answered. By then a worker may have had it, and ended it.
-  void saw_push(const std::string& jid, job_id id, unix_time now);
-  void saw_start(const std::string& jid, job_id id, unix_time now);
-  void saw_end(const std::string& jid, job_state how, unix_time now);
-  void saw_change(const std::string& jid, unix_time now);
+  // Called when a push is answered. A worker may have fetched and ended the job before.
+  void note_push(const std::string& jid, job_id id, unix_time now);
+  void note_start(const std::string& jid, job_id id, unix_time now);
+  void note_end(const std::string& jid, job_state state, unix_time now);
+  void note_change(const std::string& jid, unix_time now);
   std::optional<entry> find(const std::string& jid) const;
 
  private:
-  void saw(const std::string& jid, const entry& as);  // with mutex_ held
+  void store(const std::string& jid, const entry& e);  // with mutex_ held
 
   const std::size_t max_;
   mutable mutex mutex_;
   // Protected by mutex_.
   std::unordered_map<std::string, entry> entries_;
-  std::deque<const std::string*> oldest_;  // the keys of entries_, in the order in which they came
+  std::deque<const std::string*> oldest_;  // the keys of entries_, in order of insertion
 };
 
 }  // namespace sluice::jobs::faktory

@@ -14,71 +14,71 @@ workers::connection workers::enter() {
   return last_;
 }
 
-void workers::introduce(connection who, const hello_call& said, unix_time now) {
+void workers::introduce(connection id, const hello_call& call, unix_time now) {
   const std::lock_guard hold(mutex_);
-  std::shared_ptr<worker>& mine = connections_.at(who);
-  if (said.wid.empty()) {
-    mine->connections = 1;
+  std::shared_ptr<worker>& own = connections_.at(id);
+  if (call.wid.empty()) {
+    own->connections = 1;
     return;
   }
-  std::shared_ptr<worker>& named = by_wid_[said.wid];
+  std::shared_ptr<worker>& named = by_wid_[call.wid];
   if (named == nullptr) {
-    named = mine;
-    named->shown = {.wid = said.wid,
-                    .hostname = said.hostname,
-                    .pid = said.pid,
-                    .labels = said.labels,
+    named = own;
+    named->shown = {.wid = call.wid,
+                    .hostname = call.hostname,
+                    .pid = call.pid,
+                    .labels = call.labels,
                     .since = now,
                     .last_beat = now};
-    named->told = for_newcomers_;
+    named->requested = initial_state_;
   }
-  mine = named;
-  ++mine->connections;
+  own = named;
+  ++own->connections;
 }
 
-std::vector<held_job> workers::leave(connection who) {
+std::vector<held_job> workers::leave(connection id) {
   const std::lock_guard hold(mutex_);
-  const auto found = connections_.find(who);
+  const auto found = connections_.find(id);
   if (found == connections_.end()) return {};
-  const std::shared_ptr<worker> mine = std::move(found->second);
+  const std::shared_ptr<worker> own = std::move(found->second);
   connections_.erase(found);
-  if (mine->connections > 0 && --mine->connections > 0) return {};
-  by_wid_.erase(mine->shown.wid);
-  return empty_hands(*mine);
+  if (own->connections > 0 && --own->connections > 0) return {};
+  by_wid_.erase(own->shown.wid);
+  return remove_all(*own);
 }
 
-void workers::took(connection who, const std::string& jid, held_job job) {
+void workers::add_job(connection id, const std::string& jid, held_job job) {
   const std::lock_guard hold(mutex_);
-  worker& mine = *connections_.at(who);
-  mine.is_lost = false;
-  // Whoever had this job before has it no more: its lease ran out.
+  worker& own = *connections_.at(id);
+  own.is_lost = false;
+  // The previous holder's lease has expired.
   if (const auto before = held_.find(job.lease.job); before != held_.end()) forget(before);
-  const auto at = mine.jobs.emplace(jid, job.lease.job).first;
-  held_.emplace(job.lease.job, holding{job, &mine, at});
-  if (mine.shown.wid.empty()) nameless_.insert(*at);
+  const auto at = own.jobs.emplace(jid, job.lease.job).first;
+  held_.emplace(job.lease.job, holding{job, &own, at});
+  if (own.shown.wid.empty()) nameless_.insert(*at);
 }
 
-void workers::forget_ended(connection who, const std::function<bool(job_id)>& is_leased) {
+void workers::forget_ended(connection id, const std::function<bool(job_id)>& is_leased) {
   const std::lock_guard hold(mutex_);
-  worker& mine = *connections_.at(who);
-  if (mine.jobs.size() < mine.looks_at_jobs) return;
-  for (auto it = mine.jobs.begin(); it != mine.jobs.end();) {
-    const job_id id = (it++)->second;
-    if (!is_leased(id)) forget(held_.find(id));
+  worker& own = *connections_.at(id);
+  if (own.jobs.size() < own.forget_threshold) return;
+  for (auto it = own.jobs.begin(); it != own.jobs.end();) {
+    const job_id job = (it++)->second;
+    if (!is_leased(job)) forget(held_.find(job));
   }
-  mine.looks_at_jobs = std::max(looks_at_jobs_first, 2 * mine.jobs.size());
+  own.forget_threshold = std::max(forget_threshold_min, 2 * own.jobs.size());
 }
 
-workers::held_map::const_iterator workers::find_locked(connection who,
+workers::held_map::const_iterator workers::find_locked(connection id,
                                                        const std::string& jid) const {
-  const auto mine = connections_.find(who);
-  if (mine == connections_.end()) return held_.end();
+  const auto entry = connections_.find(id);
+  if (entry == connections_.end()) return held_.end();
   const auto first_of = [&](const held_by_jid& jobs) {
     const auto at = jobs.lower_bound({jid, 0});
     return at == jobs.end() || at->first != jid ? held_.end() : held_.find(at->second);
   };
-  const auto own = first_of(mine->second->jobs);
-  if (own != held_.end() || !mine->second->shown.wid.empty()) return own;
+  const auto own = first_of(entry->second->jobs);
+  if (own != held_.end() || !entry->second->shown.wid.empty()) return own;
   return first_of(nameless_);
 }
 
@@ -89,16 +89,16 @@ void workers::forget(held_map::const_iterator it) {
   held_.erase(it);
 }
 
-std::optional<held_job> workers::find(connection who, const std::string& jid) const {
+std::optional<held_job> workers::find(connection id, const std::string& jid) const {
   const std::lock_guard hold(mutex_);
-  const auto found = find_locked(who, jid);
+  const auto found = find_locked(id, jid);
   if (found == held_.end()) return std::nullopt;
   return found->second.job;
 }
 
-std::optional<held_job> workers::put_down(connection who, const std::string& jid) {
+std::optional<held_job> workers::remove_job(connection id, const std::string& jid) {
   const std::lock_guard hold(mutex_);
-  const auto found = find_locked(who, jid);
+  const auto found = find_locked(id, jid);
   if (found == held_.end()) return std::nullopt;
   const held_job job = found->second.job;
   forget(found);
@@ -113,87 +113,87 @@ std::vector<workers::fetched> workers::all_fetched() const {
   return all;
 }
 
-void workers::put_down(const fetched& it) {
+void workers::remove_job(const fetched& job) {
   const std::lock_guard hold(mutex_);
-  const auto found = held_.find(it.lease.job);
-  if (found != held_.end() && found->second.job.lease == it.lease) forget(found);
+  const auto found = held_.find(job.lease.job);
+  if (found != held_.end() && found->second.job.lease == job.lease) forget(found);
 }
 
-std::vector<held_job> workers::empty_hands(worker& who) {
+std::vector<held_job> workers::remove_all(worker& w) {
   std::vector<held_job> all;
-  all.reserve(who.jobs.size());
-  while (!who.jobs.empty()) {
-    const auto it = held_.find(who.jobs.begin()->second);
-    check(it != held_.end() && it->second.by == &who, "sluice::jobs::faktory::workers",
-          "what a worker holds to be known");
+  all.reserve(w.jobs.size());
+  while (!w.jobs.empty()) {
+    const auto it = held_.find(w.jobs.begin()->second);
+    check(it != held_.end() && it->second.by == &w, "sluice::jobs::faktory::workers",
+          "an entry for each job of a worker");
     all.push_back(it->second.job);
     forget(it);
   }
   return all;
 }
 
-workers::beat_answer workers::beat(const beat_call& said, unix_time now) {
+workers::beat_answer workers::beat(const beat_call& call, unix_time now) {
   const std::lock_guard hold(mutex_);
-  const auto found = by_wid_.find(said.wid);
+  const auto found = by_wid_.find(call.wid);
   if (found == by_wid_.end()) return {};
   worker& w = *found->second;
   w.has_beaten = true;
   w.is_lost = false;
   w.shown.last_beat = now;
-  w.shown.rss_kb = said.rss_kb;
-  // A state that only its own language knows is none of ours.
-  w.said = worker_state_from(said.current_state).value_or(worker_state::running);
-  return {beat_result::heard, w.told > w.said ? w.told : worker_state::running};
+  w.shown.rss_kb = call.rss_kb;
+  // Unknown states of client libraries count as running.
+  w.reported = worker_state_from(call.current_state).value_or(worker_state::running);
+  return {beat_result::known, w.requested > w.reported ? w.requested : worker_state::running};
 }
 
-std::optional<unix_time> workers::lost_at(connection who, milliseconds silence) const {
+std::optional<unix_time> workers::lost_at(connection id, milliseconds silence) const {
   const std::lock_guard hold(mutex_);
-  const auto found = connections_.find(who);
+  const auto found = connections_.find(id);
   if (found == connections_.end() || found->second->shown.wid.empty()) return std::nullopt;
   return found->second->shown.last_beat + silence;
 }
 
-std::vector<held_job> workers::lose(connection who, milliseconds silence, unix_time now) {
+std::vector<held_job> workers::lose(connection id, milliseconds silence, unix_time now) {
   const std::lock_guard hold(mutex_);
-  const auto found = connections_.find(who);
+  const auto found = connections_.find(id);
   if (found == connections_.end() || !found->second->has_beaten) return {};
   worker& w = *found->second;
   if (now < w.shown.last_beat + silence) return {};
   w.has_beaten = false;  // until it beats again
   w.is_lost = true;
   ++lost_;
-  return empty_hands(w);
+  return remove_all(w);
 }
 
-void workers::tell(worker& who, worker_state what) {
-  who.told = std::max(who.told, what);  // one that is to end is not to be quiet again
+void workers::request(worker& w, worker_state state) {
+  w.requested = std::max(w.requested, state);  // `terminate` is not replaced by `quiet`
 }
 
-std::optional<faktory_worker> workers::tell(const std::string& wid, worker_state what) {
+std::optional<faktory_worker> workers::set_state(const std::string& wid, worker_state state) {
   const std::lock_guard hold(mutex_);
   const auto found = by_wid_.find(wid);
   if (found == by_wid_.end()) return std::nullopt;
-  tell(*found->second, what);
+  request(*found->second, state);
   return shown(*found->second);
 }
 
-void workers::tell_all(worker_state what) {
+void workers::set_all_states(worker_state state) {
   const std::lock_guard hold(mutex_);
-  for_newcomers_ = what;
-  for (auto& [wid, who] : by_wid_) tell(*who, what);
+  initial_state_ = state;
+  for (auto& [wid, w] : by_wid_) request(*w, state);
 }
 
-bool workers::is_told(connection who) const {
+bool workers::is_stopping(connection id) const {
   const std::lock_guard hold(mutex_);
-  const auto found = connections_.find(who);
-  return found != connections_.end() && found->second->told != worker_state::running;
+  const auto found = connections_.find(id);
+  return found != connections_.end() && found->second->requested != worker_state::running;
 }
 
-faktory_worker workers::shown(const worker& who) {
-  faktory_worker it = who.shown;
-  it.running = who.jobs.size();
-  it.state = std::max(who.told, who.said);
-  return it;
+faktory_worker workers::shown(const worker& w) {
+  faktory_worker info = w.shown;
+  info.running = w.jobs.size();
+  info.state = std::max(w.requested, w.reported);
+  return info;
 }
 
 faktory_worker_page workers::list(const std::string& after, std::size_t limit) const {
@@ -213,7 +213,7 @@ faktory_worker_page workers::list(const std::string& after, std::size_t limit) c
 workers::totals workers::count() const {
   const std::lock_guard hold(mutex_);
   totals all;
-  for (const auto& [wid, who] : by_wid_) all.workers += who->is_lost ? 0U : 1U;
+  for (const auto& [wid, w] : by_wid_) all.workers += w->is_lost ? 0U : 1U;
   all.jobs = held_.size();
   all.lost = lost_;
   return all;

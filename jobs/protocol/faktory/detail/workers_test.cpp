@@ -13,13 +13,13 @@ class FaktoryWorkers : public ::testing::Test {
  protected:
   workers::connection named(const std::string& wid) {
     const workers::connection c = all.enter();
-    hello_call said;
-    said.wid = wid;
-    all.introduce(c, said, {1000});
+    hello_call call;
+    call.wid = wid;
+    all.introduce(c, call, {1000});
     return c;
   }
   void take(workers::connection who, job_id id, std::uint64_t key) {
-    all.took(who, "jid-" + std::to_string(id), {.lease = {id, key}});
+    all.add_job(who, "jid-" + std::to_string(id), {.lease = {id, key}});
   }
 
   std::vector<lease_ref> leave(workers::connection who) {
@@ -39,10 +39,10 @@ TEST_F(FaktoryWorkers, AJobThatIsFetchedAgainIsHeldOnce) {
   EXPECT_EQ(all.count().jobs, 1U);
   EXPECT_TRUE(leave(one).empty());
   EXPECT_EQ(leave(other), (std::vector<lease_ref>{{7, 200}}));
-  EXPECT_EQ(all.put_down(named("x"), "jid-7"), std::nullopt);
+  EXPECT_EQ(all.remove_job(named("x"), "jid-7"), std::nullopt);
 }
 
-TEST_F(FaktoryWorkers, OneThatGoesLeavesAloneWhatAnotherHasByNow) {
+TEST_F(FaktoryWorkers, AWorkerThatLeavesKeepsTheJobsOfAnother) {
   const auto first = named("a");
   const auto second = named("b");
   take(first, 7, 100);
@@ -53,49 +53,49 @@ TEST_F(FaktoryWorkers, OneThatGoesLeavesAloneWhatAnotherHasByNow) {
   EXPECT_EQ(leave(second), (std::vector<lease_ref>{{7, 200}}));
 }
 
-TEST_F(FaktoryWorkers, WhatAnotherHoldsIsNotFound) {
+TEST_F(FaktoryWorkers, AJobOfAnotherWorkerIsNotFound) {
   const auto first = named("a");
   const auto second = named("b");
   const auto nameless = named("");
   take(first, 7, 100);
   for (const auto other : {second, nameless}) {
     EXPECT_FALSE(all.find(other, "jid-7"));
-    EXPECT_FALSE(all.put_down(other, "jid-7"));
+    EXPECT_FALSE(all.remove_job(other, "jid-7"));
   }
-  EXPECT_TRUE(all.put_down(named("a"), "jid-7")) << "by another of its own connections";
+  EXPECT_TRUE(all.remove_job(named("a"), "jid-7")) << "by another of its own connections";
 }
 
-TEST_F(FaktoryWorkers, ThoseWithoutANameAckWhatAnyOfThemFetched) {
+TEST_F(FaktoryWorkers, WorkersWithoutAWidMayAckEachOthersJobs) {
   const auto one = named("");
   const auto other = named("");
   take(one, 7, 100);
   take(one, 8, 101);
-  EXPECT_FALSE(all.put_down(named("a"), "jid-7"));
-  ASSERT_TRUE(all.put_down(other, "jid-7"));
-  EXPECT_FALSE(all.put_down(one, "jid-7"));
+  EXPECT_FALSE(all.remove_job(named("a"), "jid-7"));
+  ASSERT_TRUE(all.remove_job(other, "jid-7"));
+  EXPECT_FALSE(all.remove_job(one, "jid-7"));
   EXPECT_EQ(leave(one), (std::vector<lease_ref>{{8, 101}}));
-  EXPECT_FALSE(all.put_down(other, "jid-8"));
+  EXPECT_FALSE(all.remove_job(other, "jid-8"));
 }
 
-TEST_F(FaktoryWorkers, OfJobsWithOneJidTheOldestIsPutDownFirst) {
+TEST_F(FaktoryWorkers, OfJobsWithOneJidTheOldestIsRemovedFirst) {
   const auto one = named("w");
-  for (const job_id id : {3U, 1U, 2U}) all.took(one, "same", {.lease = {id, id}});
-  for (const job_id id : {1U, 2U, 3U}) EXPECT_EQ(all.put_down(one, "same")->lease.job, id);
-  EXPECT_FALSE(all.put_down(one, "same"));
+  for (const job_id id : {3U, 1U, 2U}) all.add_job(one, "same", {.lease = {id, id}});
+  for (const job_id id : {1U, 2U, 3U}) EXPECT_EQ(all.remove_job(one, "same")->lease.job, id);
+  EXPECT_FALSE(all.remove_job(one, "same"));
 }
 
-// Jids need not be unique, and a lock is held while they are looked up.
+// Jids need not be unique, and look-ups hold a lock.
 TEST_F(FaktoryWorkers, ManyJobsOfOneJidTakeNoLongerThanOthers) {
   constexpr job_id jobs = 20'000;
   const auto time_of = [&](const std::function<std::string(job_id)>& jid_of) {
     const auto began = std::chrono::steady_clock::now();
     const auto one = named("w");
-    for (job_id id = 1; id <= jobs; ++id) all.took(one, jid_of(id), {.lease = {id, id}});
-    for (job_id id = 1; id <= jobs; id += 2) all.put_down({jid_of(id), {id, id}});
+    for (job_id id = 1; id <= jobs; ++id) all.add_job(one, jid_of(id), {.lease = {id, id}});
+    for (job_id id = 1; id <= jobs; id += 2) all.remove_job({jid_of(id), {id, id}});
     EXPECT_EQ(all.leave(one).size(), jobs / 2);
     return std::chrono::steady_clock::now() - began;
   };
-  // Others run on this machine, too: once is enough.
+  // Other processes run on this machine, too: one fast attempt is enough.
   for (int tries_left = 5; tries_left > 0; --tries_left) {
     const auto usual = time_of([](job_id id) { return "jid-" + std::to_string(id); });
     if (time_of([](job_id) { return "the-same"; }) < 10 * usual) return;
@@ -103,7 +103,7 @@ TEST_F(FaktoryWorkers, ManyJobsOfOneJidTakeNoLongerThanOthers) {
   FAIL() << "ten times as long";
 }
 
-TEST_F(FaktoryWorkers, OfManyThatRanOutFewAreKept) {
+TEST_F(FaktoryWorkers, ExpiredJobsAreDropped) {
   const auto one = named("w");
   for (job_id id = 1; id <= 10'000; ++id) {
     all.forget_ended(one, [&](job_id known) { return known + 10 >= id; });

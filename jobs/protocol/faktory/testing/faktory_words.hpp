@@ -1,7 +1,7 @@
 #pragma once
 
-// The words in which the tests of this protocol are written: clients that say lines and hear
-// replies, on an engine whose clock is moved by hand.
+// A fixture for tests of this protocol: clients that send lines and read replies, on an engine with
+// a manual clock.
 
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ class faktory_words : public engine_words {
         : in_(in), wire_(std::move(wire)) {}
 
     void send(std::string_view line) { wire_->send(std::string(line) + "\r\n"); }
-    // The next reply; waits for the engine.
+    // Returns the next reply; waits for the engine.
     std::string hear() {
       for (;;) {
         if (auto reply = wire_->try_read()) return *std::move(reply);
@@ -39,12 +39,12 @@ class faktory_words : public engine_words {
       in_.loop.run_all();
       return wire_->try_read().has_value();
     }
-    // Until everything that it asked of the engine is done.
+    // Runs until all its engine calls are done.
     void settle() {
       while (wire_->calls() > 0 && in_.loop.run_next(deadline::after(20s)) == status::ok) {
       }
     }
-    // Sent, and the engine knows that somebody waits.
+    // Sends a FETCH, and returns when the engine counts it as waiting.
     void begin_fetch(std::string_view line = "FETCH default") {
       const std::uint64_t before = in_.e().stats().waiting_leases;
       send(line);
@@ -77,11 +77,11 @@ class faktory_words : public engine_words {
     }
     return *shared;
   }
-  // Connected, and greeted.
+  // Connects a client, which receives the greeting.
   speaker& connect() {
     speakers.push_back(
-        std::make_unique<speaker>(*this, fake_client::connect(loop, [&](protocol::client& to) {
-          return std::make_unique<faktory::faktory_session>(all(), to);
+        std::make_unique<speaker>(*this, fake_client::connect(loop, [&](protocol::client& client) {
+          return std::make_unique<faktory::faktory_session>(all(), client);
         })));
     return *speakers.back();
   }
@@ -99,7 +99,7 @@ class faktory_words : public engine_words {
     return s;
   }
 
-  // A job as most tests want it.
+  // Returns the JSON of a job.
   static std::string job_text(std::string_view jid, std::string_view more = "") {
     return R"({"jid":")" + std::string(jid) + R"(","jobtype":"mail","args":[1])" +
            (more.empty() ? "" : "," + std::string(more)) + "}";
@@ -107,27 +107,27 @@ class faktory_words : public engine_words {
   static std::string push_line(std::string_view jid, std::string_view more = "") {
     return "PUSH " + job_text(jid, more);
   }
-  // The value of a member of a text, as it is written, with its quotes if it has some.
+  // Returns the JSON text of a member's value, with its quotes if it has some.
   static std::string member(const std::string& text, const std::string& name) {
     const std::size_t at = text.find("\"" + name + "\":");
     if (at == std::string::npos) return "(none)";
     const std::size_t from = at + name.size() + 3;
-    std::size_t to = from;
+    std::size_t end = from;
     int depth = 0;
     bool quoted = false;
-    for (; to < text.size(); ++to) {
-      const char c = text[to];
-      if (c == '"' && text[to - 1] != '\\') quoted = !quoted;
+    for (; end < text.size(); ++end) {
+      const char c = text[end];
+      if (c == '"' && text[end - 1] != '\\') quoted = !quoted;
       if (quoted) continue;
       if (c == '{' || c == '[') ++depth;
       if ((c == '}' || c == ']' || c == ',') && depth == 0) break;
       if (c == '}' || c == ']') --depth;
     }
-    return text.substr(from, to - from);
+    return text.substr(from, end - from);
   }
   static std::string jid_in(const std::string& text) { return member(text, "jid"); }
 
-  // Moves time on, and lets the sessions hear of it.
+  // Advances the clock, and wakes the sessions.
   void pass(std::chrono::nanoseconds by) {
     advance(by);
     for (auto& s : speakers) s->wire().wake(time.timers().now());

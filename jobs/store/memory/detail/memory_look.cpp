@@ -1,4 +1,4 @@
-// What a memory store answers.
+// The reads of a memory store.
 
 #include <algorithm>
 
@@ -7,7 +7,7 @@
 namespace sluice::jobs::detail {
 namespace {
 
-// A page of a list looks at no more jobs than this many for each that was asked for.
+// A page of a list scans at most this many jobs per requested job.
 constexpr std::size_t looked_at_for_each = 10;
 constexpr std::size_t looked_at_least = 1000;
 
@@ -34,8 +34,8 @@ store::contents memory_state::load() const {
       continue;
     }
     const auto at = jobs_.find(id);
-    if (at == jobs_.end() || at->second.it->state != job_state::ready) continue;
-    all.leases.push_back({at->second.it, saved.first, saved.second});
+    if (at == jobs_.end() || at->second.job->state != job_state::ready) continue;
+    all.leases.push_back({at->second.job, saved.first, saved.second});
   }
   for (const auto& [name, entry] : crons_) all.crons.push_back(entry);
   return all;
@@ -49,7 +49,7 @@ std::vector<job_ptr> memory_state::ready_after(queue_number queue, position afte
   std::uint64_t bytes = 0;
   for (auto at = q->second.ready.upper_bound(after); at != q->second.ready.end(); ++at) {
     if (page.size() >= limit.jobs || bytes >= limit.bytes) break;
-    page.push_back(jobs_.at(at->second).it);
+    page.push_back(jobs_.at(at->second).job);
     bytes += weight_of(page.back()->spec);
   }
   return page;
@@ -63,7 +63,7 @@ due_page memory_state::due(unix_time now, std::size_t limit) const {
       page.next = when;
       break;
     }
-    page.jobs.push_back(jobs_.at(id).it);
+    page.jobs.push_back(jobs_.at(id).job);
     bytes += weight_of(page.jobs.back()->spec);
   }
   for (const auto& [when, id] : due_batches_) {
@@ -87,7 +87,7 @@ timed_page memory_state::timed_after(queue_number queue, due_place after, std::s
     }
     ++looked_at;
     const kept_job& kept = jobs_.at(at->second);
-    if (kept.queue == queue && waits_for_its_time(kept.it->state)) page.jobs.push_back(*kept.it);
+    if (kept.queue == queue && waits_for_its_time(kept.job->state)) page.jobs.push_back(*kept.job);
   }
   return page;
 }
@@ -102,11 +102,11 @@ std::vector<job_ptr> memory_state::victims(queue_number queue, victim which, std
   const auto wants_more = [&] { return found.size() < limit && bytes < page_limit{}.bytes; };
   const auto take = [&](job_id id) {
     if (skip(id)) return true;
-    found.push_back(jobs_.at(id).it);
+    found.push_back(jobs_.at(id).job);
     bytes += weight_of(found.back()->spec);
     return wants_more();
   };
-  // One priority after the other from the back, in each by arrival.
+  // From the least urgent priority on, by arrival within a priority.
   for (auto end = ready.end(); end != ready.begin() && wants_more();) {
     const auto first = ready.lower_bound({std::prev(end)->first.priority, 0});
     if (which == victim::oldest) {
@@ -122,7 +122,7 @@ std::vector<job_ptr> memory_state::victims(queue_number queue, victim which, std
 std::optional<job> memory_state::get(job_id id) const {
   const auto at = jobs_.find(id);
   if (at == jobs_.end()) return std::nullopt;
-  return *at->second.it;
+  return *at->second.job;
 }
 
 job_page memory_state::list(const job_filter& filter, job_id after, std::size_t limit) const {
@@ -134,7 +134,7 @@ job_page memory_state::list(const job_filter& filter, job_id after, std::size_t 
       break;
     }
     ++looked_at;
-    if (fits(filter, *at->second.it, at->second.queue)) page.jobs.push_back(*at->second.it);
+    if (fits(filter, *at->second.job, at->second.queue)) page.jobs.push_back(*at->second.job);
   }
   return page;
 }

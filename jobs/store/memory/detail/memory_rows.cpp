@@ -1,4 +1,4 @@
-// The rows of a memory store, as the rules of gates.hpp see them. Nothing here can fail.
+// The rows of a memory store for the rules of gates.hpp. These functions cannot fail.
 
 #include <memory>
 
@@ -27,7 +27,7 @@ bool memory_state::leave_line(line_number line, bool was_active, line_counts& le
 
 bool memory_state::move_up(line_number line) {
   line_counts& now = lines_[line];
-  check(now.waiting > 0, memory_store_object, "a line in which one waits");
+  check(now.waiting > 0, memory_store_object, "a line with a waiting job");
   --now.waiting;
   ++now.active;
   return true;
@@ -40,7 +40,7 @@ bool memory_state::first_in_line(line_number line, placed_job& first) {
 }
 
 bool memory_state::correct_line(line_number, line_counts) {
-  check(false, memory_store_object, "counts that fit the jobs");
+  check(false, memory_store_object, "counts that match the jobs");
   return false;
 }
 
@@ -75,33 +75,33 @@ bool memory_state::drop_edge(job_id on, edge e) {
 
 bool memory_state::state_of(job_id id, std::optional<job_state>& state) {
   const auto at = jobs_.find(id);
-  state = at == jobs_.end() ? std::nullopt : std::optional(at->second.it->state);
+  state = at == jobs_.end() ? std::nullopt : std::optional(at->second.job->state);
   return true;
 }
 
 bool memory_state::read_job(job_id id, placed_job& found) {
   found = {};
   if (const auto at = jobs_.find(id); at != jobs_.end()) {
-    found = {std::make_shared<job>(*at->second.it), at->second.queue};
+    found = {std::make_shared<job>(*at->second.job), at->second.queue};
   }
   return true;
 }
 
 bool memory_state::place(const placed_job& changed, job_state from) {
-  kept_job& kept = jobs_.at(changed.it->id);
+  kept_job& kept = jobs_.at(changed.job->id);
   delist(kept);
-  kept.it = changed.it;
+  kept.job = changed.job;
   enlist(kept);
-  count(kept.queue, from, kept.it->state, weight_of(kept.it->spec));
+  count(kept.queue, from, kept.job->state, weight_of(kept.job->spec));
   return true;
 }
 
 bool memory_state::forget(const placed_job& gone) {
-  const kept_job kept = jobs_.at(gone.it->id);
+  const kept_job kept = jobs_.at(gone.job->id);
   delist(kept);
-  erase(gone.it->id);
-  count(kept.queue, kept.it->state, std::nullopt, weight_of(kept.it->spec));
-  free_key(kept.queue, *kept.it);
+  erase(gone.job->id);
+  count(kept.queue, kept.job->state, std::nullopt, weight_of(kept.job->spec));
+  free_key(kept.queue, *kept.job);
   return true;
 }
 

@@ -14,31 +14,31 @@ position position_of(const job& j) {
   return {j.spec.priority, j.turn};
 }
 
-// What a move makes of a job, but for its state.
 bool changes_held_job(const change& c) {
-  return c.from == job_state::held && (c.what == change::op::move || c.what == change::op::drop);
+  return c.from == job_state::held && (c.type == change::op::move || c.type == change::op::drop);
 }
 
-// A change of a held job, which an earlier change of the batch has let go.
+// True for a change of a held job that an earlier change of the transaction released.
 bool was_released(const job& now, const change& c) {
   return c.from == job_state::held &&
          (now.state == job_state::ready || now.state == job_state::scheduled);
 }
 
-job moved_from(const job& was, const change::moved& how) {
+// Applies the fields of a move to a job, except its state.
+job moved_from(const job& was, const change::moved& fields) {
   job next = was;
-  next.due_at = how.due_at;
-  if (how.turn != 0) next.turn = how.turn;
-  if (how.attempts) next.attempts = *how.attempts;
-  if (how.ended_at) next.ended_at = *how.ended_at;
-  if (how.error) {
-    next.errors.push_back(*how.error);
+  next.due_at = fields.due_at;
+  if (fields.turn != 0) next.turn = fields.turn;
+  if (fields.attempts) next.attempts = *fields.attempts;
+  if (fields.ended_at) next.ended_at = *fields.ended_at;
+  if (fields.error) {
+    next.errors.push_back(*fields.error);
     if (next.errors.size() > limits::errors_max) next.errors.erase(next.errors.begin());
   }
-  if (how.attempt) add_attempt(next.history, *how.attempt);
-  if (how.result) next.result = *how.result;
-  if (how.priority) next.spec.priority = *how.priority;
-  if (how.progress) next.progress = *how.progress;
+  if (fields.attempt) add_attempt(next.history, *fields.attempt);
+  if (fields.result) next.result = *fields.result;
+  if (fields.priority) next.spec.priority = *fields.priority;
+  if (fields.progress) next.progress = *fields.progress;
   return next;
 }
 
@@ -53,24 +53,23 @@ memory_state::kept_queue& memory_state::queue_of(queue_number number) {
 memory_state::kept_job& memory_state::job_of(const change& c) {
   const auto at = jobs_.find(c.id);
   check(at != jobs_.end() && at->second.queue == c.queue &&
-            (at->second.it->state == c.from || was_released(*at->second.it, c)),
-        memory_store_object,
-        "a job that is there, in the queue and the state that the change says");
+            (at->second.job->state == c.from || was_released(*at->second.job, c)),
+        memory_store_object, "a job that is there, in the queue and the state of the change");
   return at->second;
 }
 
 void memory_state::enlist(const kept_job& k) {
-  const job& j = *k.it;
+  const job& j = *k.job;
   if (j.state == job_state::ready) {
     const bool is_new = queue_of(k.queue).ready.emplace(position_of(j), j.id).second;
-    check(is_new, memory_store_object, "a turn of its own for every ready job of a priority");
+    check(is_new, memory_store_object, "a unique turn for every ready job of a priority");
   }
   if (gates::waits_in_line(j)) in_line_.emplace(line_of(k.queue, j.spec.key), j.turn, j.id);
   if (j.due_at != unix_time{}) due_.emplace(j.due_at, j.id);
 }
 
 void memory_state::delist(const kept_job& k) {
-  const job& j = *k.it;
+  const job& j = *k.job;
   if (j.state == job_state::ready) queue_of(k.queue).ready.erase(position_of(j));
   if (gates::waits_in_line(j)) in_line_.erase({line_of(k.queue, j.spec.key), j.turn, j.id});
   due_.erase({j.due_at, j.id});
@@ -88,30 +87,30 @@ void memory_state::erase(job_id id) {
 }
 
 void memory_state::count(queue_number queue, std::optional<job_state> from,
-                         std::optional<job_state> to, std::uint64_t weight) {
+                         std::optional<job_state> new_state, std::uint64_t weight) {
   count_deltas deltas;
   if (from) deltas.leave(queue, *from, weight);
-  if (to) deltas.enter(queue, *to, weight);
+  if (new_state) deltas.enter(queue, *new_state, weight);
   jobs::apply(deltas.touched().front(), queue_of(queue).counts);
 }
 
 // ---- unique keys
 
 job_id memory_state::holder_for(const change& c, unix_time now) const {
-  const auto at = keys_.find({c.queue, c.it->spec.unique.key});
+  const auto at = keys_.find({c.queue, c.job->spec.unique.key});
   if (at == keys_.end()) return 0;
   return at->second.expires && *at->second.expires <= now ? 0 : at->second.holder;
 }
 
 void memory_state::take_key(const change& c) {
-  const unique_key& unique = c.it->spec.unique;
+  const unique_key& unique = c.job->spec.unique;
   if (unique.key.empty()) return;
   const key_name name{c.queue, unique.key};
   kept_key& key = keys_[name];
   if (key.expires) expiring_.erase({*key.expires, name});
-  key = {c.it->id, std::nullopt};
+  key = {c.job->id, std::nullopt};
   if (unique.expires()) {
-    key.expires = c.it->created_at + unique.lasts;
+    key.expires = c.job->created_at + unique.lasts;
     expiring_.emplace(*key.expires, name);
   }
 }
@@ -133,89 +132,91 @@ void memory_state::forget_expired_keys(unix_time now) {
 
 // ---- changes
 
-// Adds the group that begins at `first`, or none of it; where it ends.
-std::size_t memory_state::add_group(const batch& b, std::size_t first,
+// Adds the group that begins at `first`, or none of it; returns its end.
+std::size_t memory_state::add_group(const transaction& t, std::size_t first,
                                     std::vector<conflict>& conflicts) {
-  const std::size_t end = end_of_group(b, first);
+  const std::size_t end = end_of_group(t, first);
   const auto found = conflicts_of_group(
-      b, first, end, [&](const change& c) { return std::optional(holder_for(c, b.now)); },
+      t, first, end, [&](const change& c) { return std::optional(holder_for(c, t.now)); },
       [&](const job_spec& spec, const std::vector<job_id>& own,
-          std::optional<conflict::reason>& why) { return gates_.refusal_of(spec, own, why); });
+          std::optional<conflict::reason>& reason) {
+        return gates_.refusal_of(spec, own, reason);
+      });
   conflicts.insert(conflicts.end(), found->begin(), found->end());
   for (std::size_t i = first; found->empty() && i < end; ++i) {
-    const change& c = b.changes[i];
-    const bool added = c.what == change::op::add_batch ? gates_.add_batch(*c.batch) : add(i, c);
+    const change& c = t.changes[i];
+    const bool added = c.type == change::op::add_batch ? gates_.add_batch(*c.batch) : add(i, c);
     check(added, memory_store_object, "rows that are in memory");
   }
   return end;
 }
 
 bool memory_state::add(std::size_t cause, const change& c) {
-  check(c.it->id != 0, memory_store_object, "a job with an id");
-  job_ptr it = c.it;
-  if (gates::concern(it->spec)) {
-    admission how;
-    if (!gates_.admit_new(cause, *it, c.queue, how)) return false;
-    job admitted = *it;
-    admitted.state = how.state;
-    admitted.due_at = how.due_at;
-    admitted.blockers = how.blockers;
-    it = std::make_shared<const job>(std::move(admitted));
+  check(c.job->id != 0, memory_store_object, "a job with an id");
+  job_ptr added = c.job;
+  if (gates::concern(added->spec)) {
+    admission placement;
+    if (!gates_.admit_new(cause, *added, c.queue, placement)) return false;
+    job admitted = *added;
+    admitted.state = placement.state;
+    admitted.due_at = placement.due_at;
+    admitted.blockers = placement.blockers;
+    added = std::make_shared<const job>(std::move(admitted));
   }
-  const auto [at, is_new] = jobs_.try_emplace(it->id, kept_job{it, c.queue});
+  const auto [at, is_new] = jobs_.try_emplace(added->id, kept_job{added, c.queue});
   check(is_new, memory_store_object, "an id that was never used");
   enlist(at->second);
-  count(c.queue, std::nullopt, it->state, weight_of(it->spec));
+  count(c.queue, std::nullopt, added->state, weight_of(added->spec));
   take_key(c);
   return true;
 }
 
 bool memory_state::move(std::size_t cause, const change& c) {
-  check(c.how != nullptr, memory_store_object, "a move that says how");
+  check(c.fields != nullptr, memory_store_object, "a move with fields");
   kept_job& kept = job_of(c);
-  const job_ptr was = kept.it;
+  const job_ptr was = kept.job;
   const job_state from = was->state;
   const bool is_special = gates::concern(was->spec);
-  job next = moved_from(*was, *c.how);
-  next.state = c.to;
-  next.has_place = gates::keeps_place(*was, c.to);
-  if (is_special && has_ended(from) && !has_ended(c.to) && !gates_.revived(*was, from)) {
+  job next = moved_from(*was, *c.fields);
+  next.state = c.new_state;
+  next.has_place = gates::keeps_place(*was, c.new_state);
+  if (is_special && has_ended(from) && !has_ended(c.new_state) && !gates_.revived(*was, from)) {
     return false;
   }
-  if (is_special && c.to == job_state::ready) {
-    admission how;
-    if (!gates_.admit(cause, *was, c.queue, how)) return false;
-    next.state = how.state;
-    if (how.state != job_state::ready) next.due_at = how.due_at;
+  if (is_special && c.new_state == job_state::ready) {
+    admission placement;
+    if (!gates_.admit(cause, *was, c.queue, placement)) return false;
+    next.state = placement.state;
+    if (placement.state != job_state::ready) next.due_at = placement.due_at;
   }
   delist(kept);
-  kept.it = std::make_shared<const job>(std::move(next));
+  kept.job = std::make_shared<const job>(std::move(next));
   enlist(kept);
-  count(c.queue, from, kept.it->state, c.weight);
-  if (c.how->free_key) {
-    check(c.it != nullptr, memory_store_object, "the job whose key is to be freed");
-    free_key(c.queue, *c.it);
+  count(c.queue, from, kept.job->state, c.weight);
+  if (c.fields->free_key) {
+    check(c.job != nullptr, memory_store_object, "the job whose key is to be freed");
+    free_key(c.queue, *c.job);
   }
-  if (has_ended(from) || !has_ended(c.to)) return true;
-  return gates_.ended(cause, c.id, c.queue, is_special ? was.get() : nullptr, c.to);
+  if (has_ended(from) || !has_ended(c.new_state)) return true;
+  return gates_.ended(cause, c.id, c.queue, is_special ? was.get() : nullptr, c.new_state);
 }
 
 bool memory_state::drop(std::size_t cause, const change& c) {
   const kept_job kept = job_of(c);
   delist(kept);
   erase(c.id);
-  count(c.queue, kept.it->state, std::nullopt, c.weight);
-  if (c.it) free_key(c.queue, *c.it);
+  count(c.queue, kept.job->state, std::nullopt, c.weight);
+  if (c.job) free_key(c.queue, *c.job);
   if (!has_ended(c.from)) {
-    const job* const was = gates::concern(kept.it->spec) ? kept.it.get() : nullptr;
-    const job_state as = has_ended(c.to) ? c.to : job_state::cancelled;
+    const job* const was = gates::concern(kept.job->spec) ? kept.job.get() : nullptr;
+    const job_state as = has_ended(c.new_state) ? c.new_state : job_state::cancelled;
     if (!gates_.ended(cause, c.id, c.queue, was, as)) return false;
   }
   return gates_.gone(cause, c.id);
 }
 
 void memory_state::add_logs(const change& c) {
-  check(c.logs != nullptr, memory_store_object, "the lines that are to be added");
+  check(c.logs != nullptr, memory_store_object, "the lines to add");
   if (!jobs_.contains(c.id)) return;
   std::vector<log_line>& lines = logs_[c.id];
   for (const log_line& line : *c.logs) {
@@ -226,19 +227,19 @@ void memory_state::add_logs(const change& c) {
 }
 
 bool memory_state::apply_one(std::size_t cause, const change& c) {
-  switch (c.what) {
+  switch (c.type) {
     case change::op::add:
     case change::op::add_batch:
-      break;  // in groups
+      break;  // done by add_group
     case change::op::move:
       return move(cause, c);
     case change::op::drop:
       return drop(cause, c);
     case change::op::drop_damaged:
-      break;  // no row is damaged here
+      break;  // a memory store has no damaged rows
     case change::op::free_key:
-      check(c.it != nullptr, memory_store_object, "the job whose key is to be freed");
-      free_key(c.queue, *c.it);
+      check(c.job != nullptr, memory_store_object, "the job whose key is to be freed");
+      free_key(c.queue, *c.job);
       return true;
     case change::op::set_queue: {
       kept_queue& q = queues_[c.queue];
@@ -270,27 +271,27 @@ bool memory_state::apply_one(std::size_t cause, const change& c) {
   return false;
 }
 
-applied memory_state::apply(const batch& b) {
-  applied did;
-  forget_expired_keys(b.now);
-  gates_.begin(b.now);
-  for (std::size_t i = 0; i < b.changes.size();) {
-    const change::op what = b.changes[i].what;
-    if (what == change::op::add || what == change::op::add_batch) {
-      i = add_group(b, i, did.conflicts);
+applied memory_state::apply(const transaction& t) {
+  applied outcome;
+  forget_expired_keys(t.now);
+  gates_.begin(t.now);
+  for (std::size_t i = 0; i < t.changes.size();) {
+    const change::op type = t.changes[i].type;
+    if (type == change::op::add || type == change::op::add_batch) {
+      i = add_group(t, i, outcome.conflicts);
       continue;
     }
-    if (changes_held_job(b.changes[i]) && !jobs_.contains(b.changes[i].id)) {
-      did.conflicts.push_back({i, 0, conflict::reason::skipped});
+    if (changes_held_job(t.changes[i]) && !jobs_.contains(t.changes[i].id)) {
+      outcome.conflicts.push_back({i, 0, conflict::reason::skipped});
     } else {
-      check(apply_one(i, b.changes[i]), memory_store_object, "rows that are in memory");
+      check(apply_one(i, t.changes[i]), memory_store_object, "rows that are in memory");
     }
     ++i;
   }
   check(gates_.finish(), memory_store_object, "rows that are in memory");
-  did.effects = gates_.take_effects();
-  ids_up_to_ = std::max(ids_up_to_, b.ids_up_to);
-  return did;
+  outcome.effects = gates_.take_effects();
+  ids_up_to_ = std::max(ids_up_to_, t.ids_up_to);
+  return outcome;
 }
 
 }  // namespace sluice::jobs::detail

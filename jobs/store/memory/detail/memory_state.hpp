@@ -1,8 +1,8 @@
 #pragma once
 
-// Everything that a memory store holds, with the indexes that the calls of a store need.
+// The data of a memory store, with the indexes for the calls of a store.
 //
-// Not thread-safe: memory_store has a lock around it.
+// Not thread-safe: protected by the lock of memory_store.
 
 #include <cstddef>
 #include <cstdint>
@@ -25,7 +25,7 @@ inline constexpr const char* memory_store_object = "sluice::jobs::memory_store";
 
 class memory_state final : private gate_rows {
  public:
-  applied apply(const batch& b);
+  applied apply(const transaction& t);
 
   store::contents load() const;
   std::vector<job_ptr> ready_after(queue_number queue, position after, page_limit limit) const;
@@ -41,7 +41,7 @@ class memory_state final : private gate_rows {
 
  private:
   struct kept_job {
-    job_ptr it;
+    job_ptr job;
     queue_number queue = 0;
   };
   struct kept_queue {
@@ -59,9 +59,9 @@ class memory_state final : private gate_rows {
   kept_queue& queue_of(queue_number number);
   kept_job& job_of(const change& c);
 
-  // The holder of the key that `c` wants, or zero.
+  // Returns the holder of the unique key of `c`, or zero.
   job_id holder_for(const change& c, unix_time now) const;
-  std::size_t add_group(const batch& b, std::size_t first, std::vector<conflict>& conflicts);
+  std::size_t add_group(const transaction& t, std::size_t first, std::vector<conflict>& conflicts);
   bool apply_one(std::size_t cause, const change& c);
   bool add(std::size_t cause, const change& c);
   bool move(std::size_t cause, const change& c);
@@ -70,11 +70,11 @@ class memory_state final : private gate_rows {
   void free_key(queue_number queue, const job& j);
   void forget_expired_keys(unix_time now);
   void add_logs(const change& c);
-  void count(queue_number queue, std::optional<job_state> from, std::optional<job_state> to,
+  void count(queue_number queue, std::optional<job_state> from, std::optional<job_state> new_state,
              std::uint64_t weight);
   void enlist(const kept_job& k);  // into the indexes of its state
   void delist(const kept_job& k);
-  void erase(job_id id);  // with all that is about it alone
+  void erase(job_id id);  // with its lease, logs and dependencies
 
   // gate_rows
   bool enter_line(line_number line, std::uint32_t slots, bool& is_active) override;
@@ -107,9 +107,9 @@ class memory_state final : private gate_rows {
 
   gates gates_{*this};
   std::unordered_map<line_number, line_counts> lines_;
-  std::set<std::tuple<line_number, std::uint64_t, job_id>> in_line_;  // held there; by turn
-  std::set<std::tuple<job_id, job_id, after_when>> edges_;            // what is waited for, who
-  std::set<std::tuple<job_id, job_id, after_when>> edges_by_job_;     // who, what is waited for
+  std::set<std::tuple<line_number, std::uint64_t, job_id>> in_line_;  // waiting jobs, by turn
+  std::set<std::tuple<job_id, job_id, after_when>> edges_;            // dependency, waiting job
+  std::set<std::tuple<job_id, job_id, after_when>> edges_by_job_;     // waiting job, dependency
   std::map<job_id, batch_info> batches_;
   std::set<std::pair<unix_time, job_id>> due_batches_;
 };

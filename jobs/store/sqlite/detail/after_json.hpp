@@ -1,10 +1,11 @@
 #pragma once
 
-// What a job waits for as the text of one column: an array of objects, in the order of the spec.
+// The dependencies of a job as the text of one column: an array of objects, in the order of the
+// spec.
 //
 //   [{"on":17,"when":"end","step":"flight"},{"on":18}]
 //
-// `when` is left out for success, `step` when it is empty; one that is not UTF-8 is step_base64.
+// `when` is omitted for success, `step` if it is empty; a step that is not UTF-8 is step_base64.
 
 #include <string>
 #include <string_view>
@@ -15,7 +16,7 @@
 namespace sluice::jobs::detail {
 
 std::string after_to_json(const std::vector<dependency>& after);
-// A text that is not of this form gives none: what holds the job is in its edges.
+// Returns an empty list for other text: the job is held by its edges, not by this column.
 std::vector<dependency> after_from_json(std::string_view text);
 
 }  // namespace sluice::jobs::detail

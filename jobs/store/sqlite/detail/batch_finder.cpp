@@ -8,7 +8,7 @@
 namespace sluice::jobs::detail {
 namespace {
 
-// One more than asked for tells whether there are more.
+// One row more than requested shows whether there is another page.
 std::int64_t one_more(std::size_t limit) {
   constexpr std::size_t most = std::size_t{1} << 30;
   return static_cast<std::int64_t>(limit < most ? limit : most) + 1;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Looks up batches and the logs of jobs on a connection: what a store and its readers share.
+// Reads batches and the logs of jobs through a connection. Shared by a store and its readers.
 
 #include <cstddef>
 #include <cstdint>
@@ -22,9 +22,9 @@ class batch_finder {
 
   // Fails with `corrupt` and error::job if the batch is damaged.
   result<std::optional<batch_info>> get(job_id id);
-  // Leaves out damaged batches, and reports them.
+  // Skips and reports damaged batches.
   result<batch_page> list(job_id after, std::size_t limit);
-  // A page ends once 4 MiB of lines are there. The text of a damaged line is replaced by a notice.
+  // A page ends when its lines have 4 MiB. The text of a damaged line is replaced by a notice.
   result<log_page> logs(job_id id, std::uint64_t after, std::size_t limit);
 
  private:

@@ -20,11 +20,11 @@ error_code code_of(int extended, int system_errno) {
       return error_code::locked;
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
-    case SQLITE_ERROR:       // a statement does not fit the tables
-    case SQLITE_CONSTRAINT:  // what is there already cannot be
+    case SQLITE_ERROR:       // a statement does not match the tables
+    case SQLITE_CONSTRAINT:  // the stored rows are impossible
       return error_code::corrupt;
     case SQLITE_IOERR:
-      // The file that readers and writers share could not be made as long as it must be.
+      // The shared memory file could not be extended.
       if (extended == SQLITE_IOERR_SHMSIZE) return error_code::disk_full;
       return is_no_space(system_errno) ? error_code::disk_full : error_code::io_error;
     case SQLITE_CANTOPEN:
@@ -37,21 +37,21 @@ error_code code_of(int extended, int system_errno) {
 std::string_view advice(error_code code) {
   switch (code) {
     case error_code::disk_full:
-      return "free some space on its disk; pushes are taken again when there is room";
+      return "free some space on its disk; pushes are accepted again when there is enough";
     case error_code::locked:
-      return "another program is writing to the file; end its transaction, or that program";
+      return "another program is writing to the file; end its transaction or stop it";
     case error_code::corrupt:
       return corrupt_advice;
     default:
-      return "look at the disk, the file's permissions and the system's log";
+      return "check the disk, the file's permissions and the system log";
   }
 }
 
 }  // namespace
 
 bool may_have_been_logged(int extended) noexcept {
-  // A write that failed left the transaction without its end. A sync of the log, and the index of
-  // the log, come after it.
+  // After a failed write the transaction is incomplete in the log. The sync and the index of the
+  // log follow the last write, so after their failure it is complete.
   return (extended & 0xff) == SQLITE_IOERR && extended != SQLITE_IOERR_WRITE &&
          extended != SQLITE_IOERR_READ && extended != SQLITE_IOERR_SHORT_READ;
 }
@@ -66,21 +66,21 @@ error sqlite_failure(const std::string& path, std::string_view doing, int extend
   return {code, std::move(message)};
 }
 
-result<connection> connection::open(const std::string& path, const how& h) {
+result<connection> connection::open(const std::string& path, const options& o) {
   sqlite3* db = nullptr;
-  // No mutex: a connection is used by one thread at a time.
+  // No mutex: one thread at a time uses a connection.
   const int flags =
-      (h.read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE) |
+      (o.read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE) |
       SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_EXRESCODE;
-  const int rc = sqlite3_open_v2(path.c_str(), &db, flags, h.vfs.empty() ? nullptr : h.vfs.c_str());
+  const int rc = sqlite3_open_v2(path.c_str(), &db, flags, o.vfs.empty() ? nullptr : o.vfs.c_str());
   connection opened(db, path);
   if (db == nullptr) return error{error_code::io_error, path + ": no memory to open it"};
   if (rc != SQLITE_OK) return opened.failure("opening it");
-  sqlite3_busy_timeout(db, h.busy_ms);
+  sqlite3_busy_timeout(db, o.busy_ms);
   const std::string setup =
       "PRAGMA trusted_schema = OFF; PRAGMA mmap_size = 0; "
       "PRAGMA temp_store = MEMORY; PRAGMA cache_size = -" +
-      std::to_string(h.cache_bytes / 1024);
+      std::to_string(o.cache_bytes / 1024);
   if (!opened.exec(setup.c_str())) return opened.failure("opening it");
   return opened;
 }
@@ -108,12 +108,12 @@ bool statement::prepare(connection& on, std::string_view sql) noexcept {
   sqlite3_stmt* made = nullptr;
   const int rc = sqlite3_prepare_v3(on.handle(), sql.data(), static_cast<int>(sql.size()),
                                     SQLITE_PREPARE_PERSISTENT, &made, nullptr);
-  it_.reset(made);
+  handle_.reset(made);
   return rc == SQLITE_OK;
 }
 
 statement& statement::number(int at, std::int64_t value) noexcept {
-  sqlite3_bind_int64(it_.get(), at, value);
+  sqlite3_bind_int64(handle_.get(), at, value);
   return *this;
 }
 
@@ -122,25 +122,25 @@ statement& statement::number_or_null(int at, std::int64_t value, bool is_null) n
 }
 
 statement& statement::real(int at, double value) noexcept {
-  sqlite3_bind_double(it_.get(), at, value);
+  sqlite3_bind_double(handle_.get(), at, value);
   return *this;
 }
 
-// A view of nothing may have no address, and SQLite would take that for NULL.
+// The pointer of an empty view may be null, which SQLite would bind as NULL.
 statement& statement::text(int at, std::string_view value) noexcept {
-  sqlite3_bind_text64(it_.get(), at, value.empty() ? "" : value.data(), value.size(), SQLITE_STATIC,
-                      SQLITE_UTF8);
+  sqlite3_bind_text64(handle_.get(), at, value.empty() ? "" : value.data(), value.size(),
+                      SQLITE_STATIC, SQLITE_UTF8);
   return *this;
 }
 
 statement& statement::bytes(int at, std::string_view value) noexcept {
-  sqlite3_bind_blob64(it_.get(), at, value.empty() ? "" : value.data(), value.size(),
+  sqlite3_bind_blob64(handle_.get(), at, value.empty() ? "" : value.data(), value.size(),
                       SQLITE_STATIC);
   return *this;
 }
 
 statement& statement::null(int at) noexcept {
-  sqlite3_bind_null(it_.get(), at);
+  sqlite3_bind_null(handle_.get(), at);
   return *this;
 }
 
@@ -151,8 +151,8 @@ bool statement::run() noexcept {
 }
 
 std::string_view statement::view(int at) const noexcept {
-  const auto* data = static_cast<const char*>(sqlite3_column_blob(it_.get(), at));
-  const int size = sqlite3_column_bytes(it_.get(), at);
+  const auto* data = static_cast<const char*>(sqlite3_column_blob(handle_.get(), at));
+  const int size = sqlite3_column_bytes(handle_.get(), at);
   return data == nullptr ? std::string_view() : std::string_view(data, static_cast<unsigned>(size));
 }
 

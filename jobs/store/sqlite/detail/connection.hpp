@@ -1,7 +1,7 @@
 #pragma once
 
-// SQLite's C interface, owned: a connection closes itself, a statement finalizes itself, and a
-// failure becomes an error that says where it happened and what to do.
+// RAII wrappers of SQLite's C interface, which turn failures into errors with the path and a
+// remedy.
 //
 // Not thread-safe: a connection and its statements belong to one thread at a time.
 
@@ -26,23 +26,23 @@ constexpr std::uint64_t unsigned_of(std::int64_t value) noexcept {
 
 class connection {
  public:
-  struct how {
+  struct options {
     bool read_only = false;
     std::string vfs;  // empty: the default
     std::uint64_t cache_bytes = std::uint64_t{1} << 20;
     int busy_ms = 1000;
   };
-  static result<connection> open(const std::string& path, const how& h);
+  static result<connection> open(const std::string& path, const options& o);
 
   sqlite3* handle() const noexcept { return db_.get(); }
   const std::string& path() const noexcept { return path_; }
 
-  // One or several statements without results.
+  // Executes one or several statements without results.
   [[nodiscard]] bool exec(const char* sql) noexcept;
-  // The first column of the first row, or `otherwise` when there is none.
+  // Returns the first column of the first row, or `otherwise` without a row.
   result<std::int64_t> number(const char* sql, std::int64_t otherwise = 0);
 
-  // What went wrong in the call before; `doing` completes "while ...".
+  // Returns the error of the previous call; `doing` completes "while ...".
   error failure(std::string_view doing) const;
   int extended_code() const noexcept { return sqlite3_extended_errcode(db_.get()); }
   bool in_transaction() const noexcept { return sqlite3_get_autocommit(db_.get()) == 0; }
@@ -67,11 +67,11 @@ inline constexpr std::string_view corrupt_advice =
     "stop the server, keep a copy of the file and its -wal, run 'sluice check', and restore a "
     "backup (docs/reference/store.md#damage)";
 
-// The error of a result code, from the words that SQLite has for it.
-// Whether a transaction that ended with this code may be in the log with its end, so that it is
-// there after a crash, unless another one has taken its place before.
+// True if a transaction that failed with this code may be complete in the log, so that it is
+// recovered after a crash unless another transaction overwrites it first.
 bool may_have_been_logged(int extended) noexcept;
 
+// Returns the error of a result code; `words` is SQLite's message.
 error sqlite_failure(const std::string& path, std::string_view doing, int extended_code,
                      int system_errno, std::string_view words);
 
@@ -89,17 +89,17 @@ class statement {
   statement& null(int at) noexcept;
 
   // SQLITE_ROW, SQLITE_DONE, or a failure.
-  int step() noexcept { return sqlite3_step(it_.get()); }
-  // Ready to be bound and stepped again.
-  void reset() noexcept { sqlite3_reset(it_.get()); }
-  // For a statement without rows: true when it was done.
+  int step() noexcept { return sqlite3_step(handle_.get()); }
+  // Makes the statement ready to be bound and stepped again.
+  void reset() noexcept { sqlite3_reset(handle_.get()); }
+  // Runs a statement without rows; true on success.
   [[nodiscard]] bool run() noexcept;
 
-  // Of the row that step() came to. Columns count from 0.
-  std::int64_t number(int at) const noexcept { return sqlite3_column_int64(it_.get(), at); }
-  double real(int at) const noexcept { return sqlite3_column_double(it_.get(), at); }
+  // The values of the current row. Columns count from 0.
+  std::int64_t number(int at) const noexcept { return sqlite3_column_int64(handle_.get(), at); }
+  double real(int at) const noexcept { return sqlite3_column_double(handle_.get(), at); }
   int type(int at) const noexcept {
-    return sqlite3_column_type(it_.get(), at);
+    return sqlite3_column_type(handle_.get(), at);
   }  // SQLITE_NULL, ...
   bool is_null(int at) const noexcept { return type(at) == SQLITE_NULL; }
   bool is_bytes(int at) const noexcept { return type(at) == SQLITE_BLOB; }
@@ -111,19 +111,19 @@ class statement {
     void operator()(sqlite3_stmt* s) const noexcept { sqlite3_finalize(s); }
   };
 
-  std::unique_ptr<sqlite3_stmt, finalizer> it_;
+  std::unique_ptr<sqlite3_stmt, finalizer> handle_;
 };
 
-// Resets a statement at the end of a scope: a read that is not ended keeps the log from shrinking.
+// Resets a statement at the end of a scope: an open read prevents the log from being reused.
 class reset_at_end {
  public:
-  explicit reset_at_end(statement& s) noexcept : it_(s) {}
+  explicit reset_at_end(statement& s) noexcept : statement_(s) {}
   reset_at_end(const reset_at_end&) = delete;
   reset_at_end& operator=(const reset_at_end&) = delete;
-  ~reset_at_end() { it_.reset(); }
+  ~reset_at_end() { statement_.reset(); }
 
  private:
-  statement& it_;
+  statement& statement_;
 };
 
 }  // namespace sluice::jobs::detail

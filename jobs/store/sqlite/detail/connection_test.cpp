@@ -25,13 +25,13 @@ class connection_test : public ::testing::Test {
   connection on = open(folder.file("a.db"));
 };
 
-int refuse_rollback(void*, int action, const char* what, const char*, const char*, const char*) {
-  const bool is_rollback = action == SQLITE_TRANSACTION && std::string_view(what) == "ROLLBACK";
+int refuse_rollback(void*, int action, const char* verb, const char*, const char*, const char*) {
+  const bool is_rollback = action == SQLITE_TRANSACTION && std::string_view(verb) == "ROLLBACK";
   return is_rollback ? SQLITE_DENY : SQLITE_OK;
 }
 
-// SQLite's error for a second BEGIN is the one for a statement that does not fit the tables.
-TEST_F(connection_test, ATransactionThatWasLeftOpenDoesNotMakeTheNextListLookDamaged) {
+// SQLite's error for a second BEGIN equals that of a statement that does not match the tables.
+TEST_F(connection_test, AnOpenTransactionDoesNotMakeTheNextListFailAsDamaged) {
   job_finder find(std::make_shared<damage_report>("a.db", notice_callback()));
   ASSERT_TRUE(find.prepare(on));
   ASSERT_TRUE(on.exec("BEGIN"));
@@ -39,7 +39,7 @@ TEST_F(connection_test, ATransactionThatWasLeftOpenDoesNotMakeTheNextListLookDam
   EXPECT_FALSE(on.in_transaction());
 }
 
-TEST_F(connection_test, ARollbackThatFailsIsNoDamage) {
+TEST_F(connection_test, AFailedRollbackIsNotDamage) {
   job_finder find(std::make_shared<damage_report>("a.db", notice_callback()));
   ASSERT_TRUE(find.prepare(on));
   ASSERT_TRUE(on.exec("BEGIN"));

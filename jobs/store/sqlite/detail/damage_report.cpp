@@ -16,14 +16,14 @@ void damage_report::log_of(job_id id) {
   once(id, kind::log, "a log line of job ", "is damaged: it does not match its checksum");
 }
 
-void damage_report::once(job_id id, kind of, const char* name, const std::string& what) {
+void damage_report::once(job_id id, kind of, const char* name, const std::string& problem) {
   bool is_last = false;
   {
     const std::lock_guard hold(mutex_);
     if (reported_.size() >= reported_max || !reported_.insert({id, of}).second) return;
     is_last = reported_.size() == reported_max;
   }
-  notify(true, name + std::to_string(id) + " " + what +
+  notify(true, name + std::to_string(id) + " " + problem +
                    "; run 'sluice check', and see docs/reference/store.md#damage");
   if (is_last) notify(true, "further damaged rows are not reported");
 }

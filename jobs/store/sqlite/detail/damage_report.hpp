@@ -1,9 +1,9 @@
 #pragma once
 
-// Damaged rows that reads found: each is reported to the operator once, and jobs
-// with sound control columns wait to be marked dead.
+// Collects damaged rows that reads found: reports each to the operator once, and keeps the jobs
+// with sound control columns until the engine marks them dead (store::take_damaged).
 //
-// Any thread may report; see store::take_damaged for the other end.
+// Any thread may report.
 
 #include <cstddef>
 #include <cstdint>
@@ -22,27 +22,27 @@ class damage_report {
  public:
   static constexpr std::size_t reported_max = 1000;
 
-  damage_report(std::string path, notice_callback to)
-      : path_(std::move(path)), to_(std::move(to)) {}
+  damage_report(std::string path, notice_callback notify)
+      : path_(std::move(path)), notify_(std::move(notify)) {}
 
   void notify(bool is_damage, const std::string& text) const {
-    if (to_) to_({is_damage, path_ + ": " + text});
+    if (notify_) notify_({is_damage, path_ + ": " + text});
   }
-  // `what` completes "job 17 ".
-  void job(job_id id, const std::string& what) { once(id, kind::job, "job ", what); }
+  // `problem` completes "job 17 ".
+  void job(job_id id, const std::string& problem) { once(id, kind::job, "job ", problem); }
   void batch(job_id id);
   void log_of(job_id id);  // a line of the log of this job
-  // Its control columns are sound.
+  // Adds a job with sound control columns to those of take().
   void can_be_marked(job_id id);
   std::vector<job_id> take();
 
  private:
   enum class kind : std::uint8_t { job, batch, log };
-  // Reports it, unless that was done before.
-  void once(job_id id, kind of, const char* name, const std::string& what);
+  // Reports a row, unless it was reported before.
+  void once(job_id id, kind of, const char* name, const std::string& problem);
 
   const std::string path_;
-  const notice_callback to_;
+  const notice_callback notify_;
 
   mutex mutex_;
   std::set<std::pair<job_id, kind>> reported_;  // protected by mutex_

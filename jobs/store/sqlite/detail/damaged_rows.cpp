@@ -11,7 +11,7 @@ bool damaged_rows::prepare(connection& on) {
   on_ = &on;
   return read_.prepare(on, "SELECT queue, key, line, batch FROM jobs WHERE id = ?1") &&
          drop_.prepare(on, "DELETE FROM jobs WHERE id = ?1") &&
-         // Other keys expire.
+         // Keys with an end expire by themselves.
          free_keys_.prepare(on, "DELETE FROM unique_keys WHERE job = ?1 AND expires_at IS NULL") &&
          count_line_.prepare(on,
                              "SELECT (SELECT count(*) FROM jobs INDEXED BY jobs_placed "

@@ -1,13 +1,13 @@
 #pragma once
 
-// Forgets jobs whose control columns are damaged.
+// Deletes jobs whose control columns are damaged.
 //
-// The queue, state, line and batch in such a row may be wrong. So the counts that include the job
-// are made again from the rows of the other jobs: those of its line and its batch at once, those of
+// The queue, state, line and batch of such a row may be wrong. So the counts that include the job
+// are recounted from the rows of the other jobs: those of its line and its batch at once, those of
 // the queues at the end of the transaction.
 //
-// Inside a transaction of the caller. A function that returns false has failed: the connection says
-// why.
+// Requires a transaction of the caller. A function returns false on failure; the connection has the
+// error.
 // Cost: count_jobs reads every job.
 
 #include "jobs/store/gates.hpp"
@@ -20,9 +20,9 @@ class damaged_rows {
  public:
   [[nodiscard]] bool prepare(connection& on);
 
-  // Forgets the job, with its unique key, its logs and the edges on which it waits.
+  // Deletes the job with its unique key, its logs and its dependencies.
   [[nodiscard]] bool forget(job_id id, gate_tables& tables, gates::remains& left);
-  // Writes the counts of all queues, from the rows of their jobs.
+  // Recounts and writes the counts of all queues.
   [[nodiscard]] bool count_jobs();
 
  private:

@@ -18,7 +18,7 @@ struct space {
   std::uint64_t total = 0;
 };
 
-// What cannot be asked is taken for endless: the disk itself will say when it is not.
+// If the free space cannot be read it counts as unlimited: writes then fail when the disk is full.
 space space_of(const std::string& beside) {
   std::string folder = std::filesystem::path(beside).parent_path().string();
   if (folder.empty()) folder = ".";
@@ -41,7 +41,7 @@ std::uint64_t disk_reserve::free_bytes() const {
   return space_of(beside_).free;
 }
 
-std::uint64_t disk_reserve::room() const {
+std::uint64_t disk_reserve::spare_bytes() const {
   const std::uint64_t free = free_bytes();
   return free > sizes_.left_free ? free - sizes_.left_free : 0;
 }
@@ -53,10 +53,10 @@ bool disk_reserve::is_there() const {
 }
 
 void disk_reserve::restore() {
-  if (is_there() || room() < sizes_.in_file) return;
+  if (is_there() || spare_bytes() < sizes_.in_file) return;
   const int fd = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
   if (fd < 0) return;
-  // Blocks, not a hole: a file of zeros that were never written would reserve nothing.
+  // Allocates blocks: a sparse file would reserve nothing.
   const int failed = ::posix_fallocate(fd, 0, static_cast<off_t>(sizes_.in_file));
   ::close(fd);
   if (failed != 0) ::unlink(path_.c_str());

@@ -1,7 +1,7 @@
 #pragma once
 
-// Space on a disk that is kept for the day it is full: some that is left free, by telling how much
-// there is beyond it, and some that is taken up by a file and can be given up at once.
+// Disk space that is reserved for a full disk: a part that is left free, by reporting only the
+// space beyond it, and a part that is held by a file, which can be deleted at once.
 
 #include <cstdint>
 #include <string>
@@ -14,24 +14,24 @@ class disk_reserve {
     std::uint64_t left_free = 0;
     std::uint64_t in_file = 0;
   };
-  // `beside` is the file whose disk it is; the reserve's own is called `<beside>.reserve`. Smaller
-  // disks keep less: a 16th, and a 64th in the file.
+  // `beside` is a file on the disk; the file of the reserve is `<beside>.reserve`. On small disks
+  // the reserve is smaller: a 16th of the disk is left free, and the file has a 64th.
   disk_reserve(std::string beside, sizes wanted);
 
-  // How many bytes are free for other uses than what is left free; and how many are free at all.
-  std::uint64_t room() const;
+  // Return the free bytes beyond left_free(), and all free bytes.
+  std::uint64_t spare_bytes() const;
   std::uint64_t free_bytes() const;
   std::uint64_t left_free() const noexcept { return sizes_.left_free; }
 
-  // Makes the file if it is not there and the disk has room for it beside what is left free.
+  // Creates the file if it is missing and spare_bytes() suffice.
   void restore();
-  // Gives its space back to the disk. False: there was none.
+  // Deletes the file. Returns false if there was none.
   bool give_up();
-  // Whether some of it is used up.
-  bool is_short() const { return room() == 0 || !is_there(); }
+  // True if a part of the reserve is used up.
+  bool is_short() const { return spare_bytes() == 0 || !is_there(); }
 
  private:
-  bool is_there() const;  // or none is wanted
+  bool is_there() const;  // true also if no file is wanted
 
   std::string beside_;
   std::string path_;

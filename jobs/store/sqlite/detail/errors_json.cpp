@@ -12,7 +12,7 @@ namespace {
 using json::json_reader;
 using json::json_writer;
 
-// Whether JSON can hold the text as it is: it comes back as it went in.
+// True if the text is unchanged after it is written as JSON and read again.
 bool survives(std::string_view text) {
   std::string written;
   json_writer(written).value(text);

@@ -15,7 +15,7 @@ std::optional<std::string> file_watch::find_loss(const floor& shrinks) {
   for (watched& w : files_) {
     struct stat now {};
     if (::stat(w.path.c_str(), &now) != 0) {
-      // Any other failure shows when the file is used.
+      // Other failures are reported when the file is used.
       if (w.is_known && (errno == ENOENT || errno == ENOTDIR)) return w.path + " was deleted";
       continue;
     }
@@ -29,7 +29,7 @@ std::optional<std::string> file_watch::find_loss(const floor& shrinks) {
     }
     const std::uint64_t least = w.path == shrinks.path ? shrinks.bytes : w.bytes;
     if (bytes < least) {
-      return w.path + " was cut short: it has " + std::to_string(bytes) + " of at least " +
+      return w.path + " was truncated: it has " + std::to_string(bytes) + " of at least " +
              std::to_string(least) + " bytes";
     }
     w.bytes = bytes;

@@ -1,10 +1,11 @@
 #pragma once
 
-// Notices that a file was deleted, replaced or cut short while it is open: the program that has it
-// open would not see it, and everything that it writes would be lost.
+// Detects that an open file was deleted, replaced or truncated: the program that has it open would
+// not notice, and would lose all further writes.
 //
 // Compares device, inode and length of each path with the values before. Opens no file: closing a
-// second descriptor of a SQLite file would release SQLite's locks. Cost: one stat for each file.
+// second descriptor of a SQLite file would release SQLite's locks.
+// Cost: one stat for each file.
 
 #include <sys/types.h>
 
@@ -17,10 +18,10 @@ namespace sluice::jobs::detail {
 
 class file_watch {
  public:
-  // A file that is there now, or soon: it is known from when it is first seen.
+  // Adds a file that exists or will exist; it is compared from the first check that finds it.
   void add(std::string path);
-  // The first loss: "/data/jobs.db was deleted". `shrinks`: the only file that may get shorter, and
-  // its least length.
+  // Returns the first loss: "/data/jobs.db was deleted". `shrinks` is the only file that may get
+  // shorter, with its least length.
   struct floor {
     const std::string& path;
     std::uint64_t bytes = 0;

@@ -19,8 +19,8 @@ class file_watch_test : public ::testing::Test {
     watch.add(log);
     EXPECT_EQ(loss(), "");
   }
-  static void write(const std::string& to, const std::string& bytes) {
-    std::ofstream(to, std::ios::app) << bytes;
+  static void write(const std::string& path, const std::string& bytes) {
+    std::ofstream(path, std::ios::app) << bytes;
   }
   std::string loss(std::uint64_t log_bytes = 0) {
     return watch.find_loss({log, log_bytes}).value_or("");
@@ -32,7 +32,7 @@ class file_watch_test : public ::testing::Test {
   file_watch watch;
 };
 
-TEST_F(file_watch_test, AFileThatOnlyGrowsIsNoLoss) {
+TEST_F(file_watch_test, AGrowingFileIsNoLoss) {
   write(path, "6");
   EXPECT_EQ(loss(), "");
 }
@@ -49,14 +49,14 @@ TEST_F(file_watch_test, AnotherFileOfTheSameNameAndContentIsALoss) {
   EXPECT_EQ(loss(), path + " was replaced by another file");
 }
 
-TEST_F(file_watch_test, AFileThatGotShorterIsALoss) {
+TEST_F(file_watch_test, ATruncatedFileIsALoss) {
   write(path, "67");
   EXPECT_EQ(loss(), "");
   std::filesystem::resize_file(path, 6);
-  EXPECT_EQ(loss(), path + " was cut short: it has 6 of at least 7 bytes");
+  EXPECT_EQ(loss(), path + " was truncated: it has 6 of at least 7 bytes");
 }
 
-TEST_F(file_watch_test, AFileThatIsMadeLaterIsKnownFromThenOn) {
+TEST_F(file_watch_test, AFileThatIsCreatedLaterIsWatchedFromThenOn) {
   write(log, "123456");
   EXPECT_EQ(loss(), "");
   std::filesystem::resize_file(log, 4);

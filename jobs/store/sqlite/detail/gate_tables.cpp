@@ -8,7 +8,7 @@
 namespace sluice::jobs::detail {
 namespace {
 
-// Of the columns edge_columns.
+// Returns the checksum of the columns edge_columns.
 std::int64_t checksum_of_edge(job_id on, job_id job, std::int64_t condition) {
   row_checksum sum;
   sum.number(0, signed_of(on));
@@ -44,7 +44,7 @@ bool gate_tables::prepare_lines(connection& on) {
                         "SELECT id FROM jobs INDEXED BY jobs_line WHERE line = ?1 AND state = 1 "
                         "AND blockers IS NULL AND line IS NOT NULL ORDER BY turn LIMIT 1") &&
          correct_line_.prepare(on, "UPDATE lines SET active = ?2, waiting = ?3 WHERE line = ?1") &&
-         // The checksum stays as it is, so the row stays damaged.
+         // The checksum is unchanged, so the row stays damaged.
          take_out_of_line_.prepare(on, "UPDATE jobs SET line = NULL WHERE id = ?1") &&
          edges_on_.prepare(on,
                            "SELECT job, condition, checksum FROM edges WHERE on_id = ?1 "
@@ -92,7 +92,7 @@ bool gate_tables::load_queues(connection& on) {
 }
 
 bool gate_tables::load_marks(connection& on) {
-  // Of logs one step for each job that has some, however many they are.
+  // Logs need one step per job with logs, not one per line.
   for (const char* const sql :
        {"SELECT on_id FROM edges",
         "WITH RECURSIVE of (job) AS (SELECT min(job) FROM logs UNION ALL "
@@ -108,7 +108,7 @@ bool gate_tables::load_marks(connection& on) {
   return true;
 }
 
-// From the rows of their jobs: the index has all that is needed, in the order of arrival.
+// Builds the lines from an index of the jobs, which has all columns needed, in order of arrival.
 bool gate_tables::load_lines(connection& on) {
   statement stored;
   if (!stored.prepare(on, "SELECT line FROM lines")) return false;
@@ -207,7 +207,7 @@ bool gate_tables::leave_line(line_number line, bool was_active, line_counts& lef
   }
   statement& leave = was_active ? leave_active_ : leave_waiting_;
   if (!leave.number(1, line).run()) return false;
-  if (!changed_one()) return true;  // somebody has changed the file; a job must be able to end
+  if (!changed_one()) return true;  // another program changed the file; the job must still end
   {
     const reset_at_end ended(read_line_);
     if (read_line_.number(1, line).step() != SQLITE_ROW) return false;
@@ -238,7 +238,7 @@ bool gate_tables::first_in_line(line_number line, placed_job& first) {
       id = unsigned_of(first_.number(0));
     }
     if (!read_job(id, first)) return false;
-    if (first.it != nullptr) return true;
+    if (first.job != nullptr) return true;
     line_counts left;
     if (!take_out_of_line_.number(1, signed_of(id)).run()) return false;
     if (!leave_line(line, false, left)) return false;
@@ -275,7 +275,7 @@ bool gate_tables::edges_on(job_id on, std::vector<edge>& all) {
     const std::int64_t condition = edges_on_.number(1);
     if (!edges_on_.is_null(2) && edges_on_.number(2) != checksum_of_edge(on, job, condition)) {
       damage_->notify(true, "a dependency on " + std::to_string(on) +
-                                " is damaged: the job that waits stays held; run 'sluice check'");
+                                " is damaged: the waiting job stays held; run 'sluice check'");
       continue;
     }
     all.push_back({job, static_cast<after_when>(condition % 3)});
@@ -339,12 +339,12 @@ bool gate_tables::read_job(job_id id, placed_job& found) {
     damage_->job(id, unsound_row);
     return true;
   }
-  // It leaves its line normally; the engine marks it dead afterwards.
+  // The job leaves its line as usual; the engine marks it dead afterwards.
   if (read->is_damaged) {
     damage_->job(id, "is damaged: its data does not match its checksum. It is dead");
     damage_->can_be_marked(id);
   }
-  found.it = std::make_shared<job>(std::move(*read));
+  found.job = std::make_shared<job>(std::move(*read));
   found.queue = static_cast<queue_number>(read_job_.number(1));
   return true;
 }
@@ -360,7 +360,7 @@ bool gate_tables::read_waiting(job_id id, waiting& found) {
 }
 
 bool gate_tables::place(const placed_job& changed, job_state from) {
-  const job& j = *changed.it;
+  const job& j = *changed.job;
   const std::uint64_t weight = weight_of(j.spec);
   counts_.leave(changed.queue, from, weight);
   counts_.enter(changed.queue, j.state, weight);
@@ -374,7 +374,7 @@ bool gate_tables::place(const placed_job& changed, job_state from) {
 }
 
 bool gate_tables::forget(const placed_job& gone) {
-  const job& j = *gone.it;
+  const job& j = *gone.job;
   counts_.leave(gone.queue, j.state, weight_of(j.spec));
   const unique_key& unique = j.spec.unique;
   return forget_.number(1, signed_of(j.id)).number(2, static_cast<int>(j.state)).run() &&
@@ -436,7 +436,7 @@ bool gate_tables::forget_batch(job_id id) {
 bool gate_tables::add_logs(job_id id, const std::vector<log_line>& lines) {
   std::optional<job_state> state;
   if (!state_of(id, state)) return false;
-  if (!state || lines.empty()) return true;  // of a job that is gone, nobody asks for them
+  if (!state || lines.empty()) return true;  // the job was deleted
   std::int64_t number = 0;
   {
     const reset_at_end ended(last_log_);

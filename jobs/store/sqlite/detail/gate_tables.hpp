@@ -1,13 +1,14 @@
 #pragma once
 
-// The rows by which jobs wait for one another (gates.hpp), in the tables of a store's file: lines,
-// edges, batches, and of a job what says how it waits.
+// The rows for gates.hpp in the tables of a store's file: lines, edges, batches, and the columns of
+// waiting jobs.
 //
-// A line is in memory (line_book.hpp) if it was made while there was room for it, and in the table
-// `lines` if not; all of it at one place.
+// A line is in memory (line_book.hpp) if there was space when it was created, else in the table
+// `lines`, never in both.
 //
-// Inside a transaction that somebody else begins and ends; `committed` or `undone` tells how. Not
-// thread-safe. A function that is false has failed: `own_error` says why, or else the connection.
+// Requires a transaction of the caller, and after it a call of `committed` or `undone`. Not
+// thread-safe. A function returns false on failure; `own_error` has the error, or else the
+// connection.
 
 #include <cstddef>
 #include <cstdint>
@@ -30,7 +31,7 @@ namespace sluice::jobs::detail {
 
 class gate_tables final : public gate_rows {
  public:
-  // `lines_max`: how many lines are kept in memory.
+  // `lines_max`: the number of lines kept in memory.
   gate_tables(count_deltas& counts, std::size_t lines_max, std::shared_ptr<damage_report> damage)
       : counts_(counts), lines_(lines_max), damage_(std::move(damage)) {}
 
@@ -40,17 +41,17 @@ class gate_tables final : public gate_rows {
   std::optional<error> own_error() { return std::exchange(own_error_, std::nullopt); }
 
   void set_queue(queue_number queue, const queue_options& options);
-  // False for certain: no edges are on it and it has no logs.
+  // False: the job has no logs and no job waits for it. True: possibly.
   bool may_be_noted(job_id id) const noexcept { return marks_.may_have(id); }
-  // One leaves a line in which nobody waits. False: it must be left by leave_line.
+  // Removes an active job from a line without waiting jobs. False: use leave_line.
   bool leave_at_once(line_number line);
-  // What is stored of a job and may have changed since the engine saw it.
+  // The fields of a job that the store may have changed since the engine last read it.
   struct waiting {
     std::uint32_t blockers = 0;
     bool has_place = false;
   };
   [[nodiscard]] bool read_waiting(job_id id, waiting& found);
-  // The edges on which a job waits, and its logs.
+  // Delete the dependencies of a job; delete its logs.
   [[nodiscard]] bool drop_edges_of(job_id id);
   [[nodiscard]] bool drop_logs_of(job_id id);
   [[nodiscard]] bool add_logs(job_id id, const std::vector<log_line>& lines);
@@ -91,16 +92,16 @@ class gate_tables final : public gate_rows {
   statement read_batch_, write_batch_, forget_batch_;
   statement last_log_, add_log_, drop_logs_;
   queue_names names_;
-  id_marks marks_;                                         // what is waited for, and what has logs
-  line_book lines_;                                        // those that are not in the table
-  id_marks stored_lines_;                                  // those that are
+  id_marks marks_;                                         // dependencies, and jobs with logs
+  line_book lines_;                                        // the lines in memory
+  id_marks stored_lines_;                                  // the lines in the table
   std::unordered_map<queue_number, std::uint32_t> slots_;  // as committed
   std::unordered_map<queue_number, std::uint32_t> new_slots_;
   const std::shared_ptr<damage_report> damage_;
   std::optional<error> own_error_;
 };
 
-// A batch from a row of batch_columns.
+// Reads a batch from a row of batch_columns.
 inline constexpr const char* batch_columns =
     "id, name, open, total, pending, failed, created_at, ended_at, due_at, keep_done, keep_failed";
 inline constexpr int batch_columns_count = 11;

@@ -1,10 +1,10 @@
 #pragma once
 
-// Adds of jobs that have a key or a batch and nothing else that is special, several with one
-// statement, as lone_rows does it for those that have neither.
+// Adds of jobs with a key or a batch and no other relations, several per statement; lone_rows adds
+// jobs without either.
 //
-// A job enters the line of its key and is counted in its batch at once; its row may be held back
-// until `flush`, which must come before anything else that could be about the same jobs or keys.
+// A job enters the line of its key and is counted in its batch at once; its row may be buffered
+// until `flush`, which must be called before any other access to the same jobs or keys.
 
 #include <array>
 #include <cstddef>
@@ -21,22 +21,22 @@ class gated_rows {
  public:
   gated_rows(gates& rules, count_deltas& counts) : rules_(rules), counts_(counts) {}
 
-  // An add that goes this way, once it is known that nothing refuses it.
+  // True for an add that can be buffered here if it has no conflict.
   static bool is_gated_add(const change& c) noexcept;
-  // One that nothing can refuse: it stands alone and has no batch.
+  // True for such an add that cannot conflict: it has no group and no batch.
   static bool is_keyed_add(const change& c) noexcept;
-  // A drop of a job that has its place in line, and that nothing else is special about.
+  // True for a drop of a job with a place in a line and no other relations.
   static bool is_keyed_drop(const change& c) noexcept;
-  // A drop of a job that is in a batch, and that nothing else is special about.
-  static bool is_batched_drop(const change& c) noexcept;
+  // True for a drop of a job of a batch without other relations.
+  static bool is_batch_job_drop(const change& c) noexcept;
 
   [[nodiscard]] bool prepare(connection& on);
 
-  // Forgets what is held back: the beginning of a batch.
+  // Discards the buffer, at the start of a transaction.
   void clear() noexcept { count_ = 0; }
-  // Whether the row of this job is held back.
+  // True if the row of this job is buffered.
   bool has(job_id id) const noexcept;
-  // False: it failed.
+  // Return false on failure.
   [[nodiscard]] bool add(std::size_t cause, const change& c);
   [[nodiscard]] bool flush();
 
@@ -44,7 +44,7 @@ class gated_rows {
   static constexpr std::size_t at_once = row_inserts::at_once;
 
   struct entry {
-    const change* what = nullptr;
+    const change* add = nullptr;
     job_state state = job_state::ready;
   };
 

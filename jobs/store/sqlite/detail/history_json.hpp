@@ -15,7 +15,7 @@
 namespace sluice::jobs::detail {
 
 std::string history_to_json(const std::vector<attempt_record>& history);
-// A text that is not of this form gives none: a job is not lost for it.
+// Returns an empty list for other text: the job itself stays readable.
 std::vector<attempt_record> history_from_json(std::string_view text);
 
 }  // namespace sluice::jobs::detail

@@ -1,12 +1,12 @@
 #pragma once
 
-// Tells of nearly every job that nothing in the other tables is about it, without looking there:
-// what lets a plain job be dropped by its row alone.
+// A counting Bloom filter with one hash: shows for nearly every job that no row of the other tables
+// refers to it, so that a plain job can be dropped without reading them.
 //
-// A table of counters that ids are spread over. An id that was added and not removed is always
-// found; one that was not is found by chance, which costs a look into the tables and nothing else.
-// Guarantees: plain value, one thread. What was added and removed since `keep` is undone by `undo`.
-// Cost: 512 KiB, whatever is in it; one read for an answer.
+// No false negatives: an id that was added and not removed is always found. A false positive costs
+// only a read of the tables.
+// Guarantees: plain value, one thread. `undo` reverts the changes since `keep`.
+// Cost: 512 KiB, independent of the number of ids; one read per query.
 
 #include <array>
 #include <cstddef>
@@ -45,7 +45,7 @@ class id_marks {
   static std::size_t slot_of(job_id id) noexcept {
     return static_cast<std::size_t>((id * 0x9E3779B97F4A7C15ULL) >> (64 - slot_bits));
   }
-  // A counter that is full stays so: it has lost count.
+  // A saturated counter is never changed again: its true value is unknown.
   bool count(std::size_t slot, int by) noexcept {
     std::uint16_t& now = (*counts_)[slot];
     if (now == full || (by < 0 && now == 0)) return false;

@@ -10,9 +10,9 @@
 
 namespace sluice::jobs::detail {
 
-// In the order in which bind_job and read_job count them. The first plain_columns
-// describe a job with all else at its default, the first lone_columns a job without relations to
-// other jobs and without a report of a worker.
+// In the order of bind_job and read_job. The first plain_columns describe a job whose other fields
+// have their defaults, the first lone_columns a job without relations to other jobs and without a
+// report of a worker.
 inline constexpr std::array<std::string_view, 38> job_columns = {
     "id",          "queue",        "state",         "rank",
     "turn",        "due_at",       "created_at",    "kind",
@@ -71,7 +71,7 @@ enum job_column : int {
 static_assert(c_checksum + 1 == job_columns.size() && c_args + 1 == plain_columns &&
               c_metadata + 1 == lone_columns);
 
-// `payload`: data of producers and workers, which no rule of the store acts on.
+// `payload`: data of producers and workers, which no rule of the store uses.
 constexpr row_checksum::group group_of(int c) noexcept {
   switch (c) {
     case c_kind:
@@ -89,8 +89,8 @@ constexpr row_checksum::group group_of(int c) noexcept {
   }
 }
 
-// A column of no table: the bytes of the payload that a job's weight counts, since the counts of a
-// queue depend on it.
+// Not a column: the checksum also covers the number of payload bytes in the job's weight, since the
+// counts of a queue depend on it.
 inline constexpr int weighed_bytes = 63;
 constexpr bool is_weighed(int c) noexcept {
   return c == c_kind || c == c_args || c == c_metadata || c == c_step;

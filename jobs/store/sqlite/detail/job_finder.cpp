@@ -13,12 +13,11 @@ constexpr std::size_t looked_at_least = 1000;
 
 bool job_finder::prepare(connection& on) {
   on_ = &on;
-  // Two ranges of one index: a comparison of pairs would pass over all that are due at the same
-  // time again.
+  // Two ranges of one index: a comparison of pairs would scan all jobs with an equal time again.
   const std::string of_due =
       "SELECT id, queue, state, due_at FROM jobs INDEXED BY jobs_due WHERE due_at IS NOT NULL AND ";
-  // A scan reads only what a filter asks about, which stands before `args` in the row: what is
-  // passed over is not read, however large it is.
+  // A scan reads only the columns of the filter, which are before `args` in the row: the payload of
+  // a skipped job is not read.
   return names_.prepare(on) &&
          get_.prepare(on, "SELECT " + column_list() + " FROM jobs WHERE id = ?1") &&
          scan_.prepare(on,
@@ -46,7 +45,7 @@ result<timed_page> job_finder::timed_after(queue_number queue, due_place after, 
   for (std::size_t looked_at = 0;; ++looked_at) {
     const int rc = scan_due_.step();
     if (rc == SQLITE_DONE) return page;
-    if (rc != SQLITE_ROW) return on_->failure("looking for the next jobs of a queue");
+    if (rc != SQLITE_ROW) return on_->failure("searching for the next jobs of a queue");
     if (page.jobs.size() >= limit || looked_at >= looked_at_most || bytes >= page_limit{}.bytes) {
       page.cursor = last;
       return page;
@@ -143,7 +142,7 @@ result<job_page> job_finder::list_in_transaction(const job_filter& filter, job_i
     if (!filter.kind.empty() && scan.view(3) != filter.kind) continue;
     auto found = get(last);
     if (!found) return std::move(found.error());
-    if (!*found) continue;  // cannot be: it is one snapshot
+    if (!*found) continue;  // impossible within one snapshot
     bytes += weight_of((*found)->spec) + ((*found)->result ? (*found)->result->data.size() : 0);
     page.jobs.push_back(std::move(**found));
   }

@@ -1,6 +1,6 @@
 #pragma once
 
-// Looks up jobs on a connection: what a store and its readers share.
+// Reads jobs through a connection. Shared by a store and its readers.
 
 #include <cstddef>
 #include <memory>
@@ -20,18 +20,18 @@ class job_finder {
 
   [[nodiscard]] bool prepare(connection& on);
 
-  // A damaged job as it is shown.
+  // Returns the damaged_view of a damaged job.
   result<std::optional<job>> get(job_id id);
-  // As it is stored, job::is_damaged if it is damaged. None: there is no such job, or nothing of
-  // its row can be relied on.
+  // Returns a job as stored, with job::is_damaged set if it is damaged. None: no such job, or its
+  // control columns are damaged.
   result<std::optional<job>> get_as_stored(job_id id);
-  // The job of the row that `from` stands at. None: it is damaged, and reported.
+  // Reads the job of the current row of `from`. None: the job is damaged, and was reported.
   result<std::optional<job>> read_sound(const statement& from);
-  // One page is one snapshot. It reads no more than 1000 rows and ten for each job wanted, and ends
-  // once 4 MiB of jobs are there.
+  // A page is one snapshot. It reads at most 1000 rows plus ten per requested job, and ends when
+  // its jobs have 4 MiB.
   result<job_page> list(const job_filter& filter, job_id after, std::size_t limit);
 
-  // store::timed_after. Not one snapshot, but for the one who writes.
+  // store::timed_after. A page is a snapshot only on the connection of the writer.
   result<timed_page> timed_after(queue_number queue, due_place after, std::size_t limit);
 
   queue_names& names() noexcept { return names_; }

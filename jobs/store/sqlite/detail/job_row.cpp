@@ -32,17 +32,17 @@ unique_until until_from(std::string_view word) {
   return unique_until::done;
 }
 
-// Binds columns to parameters that count on from `after`, and adds them to the checksum;
-// defaults are NULL.
+// Binds columns to parameters numbered from `after` + 1, and adds them to the checksum; defaults
+// are NULL.
 class row_binder {
  public:
-  row_binder(statement& to, int after) : to_(to), after_(after) {}
+  row_binder(statement& target, int after) : target_(target), after_(after) {}
 
   void value(job_column at, std::int64_t value) {
     sum_.number(at, value, group_of(at));
-    to_.number(parameter(at), value);
+    target_.number(parameter(at), value);
   }
-  void null(job_column at) { to_.null(parameter(at)); }
+  void null(job_column at) { target_.null(parameter(at)); }
   void number(job_column at, std::int64_t value, std::int64_t otherwise = 0) {
     value == otherwise ? null(at) : this->value(at, value);
   }
@@ -52,31 +52,31 @@ class row_binder {
   }
   void real_value(job_column at, double value) {
     sum_.real(at, value, group_of(at));
-    to_.real(parameter(at), value);
+    target_.real(parameter(at), value);
   }
   void real(job_column at, double value, double otherwise) {
     value == otherwise ? null(at) : real_value(at, value);
   }
   void text_value(job_column at, std::string_view value) {
     add(at, value, false);
-    to_.text(parameter(at), value);
+    target_.text(parameter(at), value);
   }
   void text(job_column at, std::string_view value) {
     value.empty() ? null(at) : text_value(at, value);
   }
   void content_value(job_column at, const payload& p) {
     add(at, p.data, p.type == content_type::bytes);
-    bind_payload(to_, parameter(at), p);
+    bind_payload(target_, parameter(at), p);
   }
   void content(job_column at, const std::optional<payload>& p) {
     p ? content_value(at, *p) : null(at);
   }
-  // Columns that are not bound in their place come next, at this parameter.
+  // Continues with column `at` at this parameter.
   void skip_to(job_column at, int parameter) { after_ = parameter - at - 1; }
-  // The checksum of all that was bound, at the parameter behind the last.
+  // Binds the checksum of all bound columns, to the parameter after the last.
   void checksum(int parameter) {
     sum_.number(weighed_bytes, weighed_);
-    to_.number(parameter, sum_.value());
+    target_.number(parameter, sum_.value());
   }
   int parameter(job_column at) const { return after_ + at + 1; }
 
@@ -86,54 +86,54 @@ class row_binder {
     if (is_weighed(at)) weighed_ += static_cast<std::int64_t>(value.size());
   }
 
-  statement& to_;
+  statement& target_;
   int after_;
   row_checksum sum_;
   std::int64_t weighed_ = 0;
 };
 
-void bind_retry(row_binder& to, const retry_policy& r) {
+void bind_retry(row_binder& row, const retry_policy& r) {
   const retry_policy otherwise;
-  to.number(c_retry_attempts, r.attempts_max, otherwise.attempts_max);
-  to.duration(c_retry_first, r.first, otherwise.first);
-  to.duration(c_retry_longest, r.longest, otherwise.longest);
-  to.real(c_retry_factor, r.factor, otherwise.factor);
-  to.real(c_retry_jitter, r.jitter, otherwise.jitter);
+  row.number(c_retry_attempts, r.attempts_max, otherwise.attempts_max);
+  row.duration(c_retry_first, r.first, otherwise.first);
+  row.duration(c_retry_longest, r.longest, otherwise.longest);
+  row.real(c_retry_factor, r.factor, otherwise.factor);
+  row.real(c_retry_jitter, r.jitter, otherwise.jitter);
 }
 
-void bind_unique(row_binder& to, const unique_key& u) {
+void bind_unique(row_binder& row, const unique_key& u) {
   const unique_key otherwise;
-  to.text(c_unique_key, u.key);
-  to.text(c_unique_until, u.until == otherwise.until ? std::string_view() : word_of(u.until));
-  to.duration(c_unique_for, u.lasts, otherwise.lasts);
+  row.text(c_unique_key, u.key);
+  row.text(c_unique_until, u.until == otherwise.until ? std::string_view() : word_of(u.until));
+  row.duration(c_unique_for, u.lasts, otherwise.lasts);
 }
 
-void bind_gates(row_binder& to, const job_spec& s, queue_number queue) {
-  to.text(c_key, s.key);
-  s.key.empty() ? to.null(c_line) : to.value(c_line, line_of(queue, s.key));
-  to.number(c_batch, signed_of(s.batch));
+void bind_gates(row_binder& row, const job_spec& s, queue_number queue) {
+  row.text(c_key, s.key);
+  s.key.empty() ? row.null(c_line) : row.value(c_line, line_of(queue, s.key));
+  row.number(c_batch, signed_of(s.batch));
 }
 
-// Keys, dependencies, batches, and what a worker says of it.
-void bind_waiting(row_binder& to, const job& j, queue_number queue, std::string& after) {
+// Binds the key, dependencies, batch, and the report of a worker.
+void bind_waiting(row_binder& row, const job& j, queue_number queue, std::string& after) {
   const job_spec& s = j.spec;
-  bind_gates(to, s, queue);
+  bind_gates(row, s, queue);
   if (!s.after.empty()) after = after_to_json(s.after);
-  to.text(c_after, s.after.empty() ? std::string_view() : std::string_view(after));
-  to.text(c_step, s.step);
-  to.text(c_webhook, s.webhook);
-  to.number(c_blockers, j.blockers);
-  to.number(c_has_place, j.has_place ? 1 : 0);
+  row.text(c_after, s.after.empty() ? std::string_view() : std::string_view(after));
+  row.text(c_step, s.step);
+  row.text(c_webhook, s.webhook);
+  row.number(c_blockers, j.blockers);
+  row.number(c_has_place, j.has_place ? 1 : 0);
   if (j.progress) {
-    to.real_value(c_progress, j.progress->percent);
-    to.text_value(c_progress_text, j.progress->text);
+    row.real_value(c_progress, j.progress->percent);
+    row.text_value(c_progress_text, j.progress->text);
   } else {
-    to.null(c_progress);
-    to.null(c_progress_text);
+    row.null(c_progress);
+    row.null(c_progress_text);
   }
 }
 
-// Reads the columns of one row; what is NULL stays as it is.
+// Reads the columns of one row; for NULL the target is unchanged.
 class row {
  public:
   row(const statement& from, int first) : from_(from), first_(first) {}
@@ -175,8 +175,8 @@ void read_unique(const row& r, unique_key& unique) {
   r.duration(c_unique_for, unique.lasts);
 }
 
-// Nothing of it is in a column behind those of a lone job, but for its key and its batch, and it
-// has no unique key.
+// True if the job uses no column after lone_columns, except its key and batch, and has no unique
+// key.
 bool is_untouched(const job& j) {
   static const unique_key unique;
   const job_spec& s = j.spec;
@@ -228,75 +228,76 @@ bool is_lone(const job& j) noexcept {
 
 namespace {
 
-void bind_plain_columns(row_binder& to, const job& j, queue_number queue, job_state as) {
-  to.value(c_id, signed_of(j.id));
-  to.value(c_queue, queue);
-  to.value(c_state, static_cast<std::int64_t>(as));
-  to.value(c_rank, -j.spec.priority);
-  to.value(c_turn, signed_of(j.turn));
-  to.time(c_due_at, j.due_at);
-  to.value(c_created_at, j.created_at.ms);
-  to.text_value(c_kind, j.spec.kind);
-  to.content_value(c_args, j.spec.args);
+void bind_plain_columns(row_binder& row, const job& j, queue_number queue, job_state as) {
+  row.value(c_id, signed_of(j.id));
+  row.value(c_queue, queue);
+  row.value(c_state, static_cast<std::int64_t>(as));
+  row.value(c_rank, -j.spec.priority);
+  row.value(c_turn, signed_of(j.turn));
+  row.time(c_due_at, j.due_at);
+  row.value(c_created_at, j.created_at.ms);
+  row.text_value(c_kind, j.spec.kind);
+  row.content_value(c_args, j.spec.args);
 }
 
-void bind_lone_columns(row_binder& to, const job& j, queue_number queue) {
+void bind_lone_columns(row_binder& row, const job& j, queue_number queue) {
   const job_spec& s = j.spec;
-  bind_plain_columns(to, j, queue, j.state);
-  to.time(c_ended_at, j.ended_at);
-  to.number(c_attempts, j.attempts);
-  to.time(c_run_at, s.run_at);
-  to.duration(c_lease_for, s.lease_for, milliseconds(0));
-  to.duration(c_time_limit, s.time_limit, milliseconds(0));
-  s.keep_for ? to.value(c_keep_for, s.keep_for->count()) : to.null(c_keep_for);
-  bind_retry(to, s.retry);
-  bind_unique(to, s.unique);
-  to.text(c_metadata, s.metadata);
+  bind_plain_columns(row, j, queue, j.state);
+  row.time(c_ended_at, j.ended_at);
+  row.number(c_attempts, j.attempts);
+  row.time(c_run_at, s.run_at);
+  row.duration(c_lease_for, s.lease_for, milliseconds(0));
+  row.duration(c_time_limit, s.time_limit, milliseconds(0));
+  s.keep_for ? row.value(c_keep_for, s.keep_for->count()) : row.null(c_keep_for);
+  bind_retry(row, s.retry);
+  bind_unique(row, s.unique);
+  row.text(c_metadata, s.metadata);
 }
 
 }  // namespace
 
 void bind_plain(statement& insert, const job& j, queue_number queue, int after) {
-  row_binder to(insert, after);
-  bind_plain_columns(to, j, queue, j.state);
-  to.checksum(after + static_cast<int>(plain_columns) + 1);
+  row_binder row(insert, after);
+  bind_plain_columns(row, j, queue, j.state);
+  row.checksum(after + static_cast<int>(plain_columns) + 1);
 }
 
 void bind_lone(statement& insert, const job& j, queue_number queue, int after) {
-  row_binder to(insert, after);
-  bind_lone_columns(to, j, queue);
-  to.checksum(after + static_cast<int>(lone_columns) + 1);
+  row_binder row(insert, after);
+  bind_lone_columns(row, j, queue);
+  row.checksum(after + static_cast<int>(lone_columns) + 1);
 }
 
 void bind_gated(statement& insert, const job& j, queue_number queue, job_state as, int after) {
-  row_binder to(insert, after);
-  bind_plain_columns(to, j, queue, as);
+  row_binder row(insert, after);
+  bind_plain_columns(row, j, queue, as);
   const int next = after + static_cast<int>(plain_columns) + 1;
-  to.skip_to(c_key, next);
-  bind_gates(to, j.spec, queue);
-  to.checksum(next + static_cast<int>(gated_columns_count));
+  row.skip_to(c_key, next);
+  bind_gates(row, j.spec, queue);
+  row.checksum(next + static_cast<int>(gated_columns_count));
 }
 
 void bind_job(statement& insert, const job& j, queue_number queue, row_texts& texts, int after) {
-  row_binder to(insert, after);
-  bind_lone_columns(to, j, queue);
+  row_binder row(insert, after);
+  bind_lone_columns(row, j, queue);
   if (!j.errors.empty()) texts.errors = errors_to_json(j.errors);
-  to.text(c_errors, j.errors.empty() ? std::string_view() : std::string_view(texts.errors));
-  to.content(c_result, j.result);
-  bind_waiting(to, j, queue, texts.after);
+  row.text(c_errors, j.errors.empty() ? std::string_view() : std::string_view(texts.errors));
+  row.content(c_result, j.result);
+  bind_waiting(row, j, queue, texts.after);
   if (!j.history.empty()) texts.history = history_to_json(j.history);
-  to.text(c_history, j.history.empty() ? std::string_view() : std::string_view(texts.history));
-  to.checksum(to.parameter(c_checksum));
+  row.text(c_history, j.history.empty() ? std::string_view() : std::string_view(texts.history));
+  row.checksum(row.parameter(c_checksum));
 }
 
-void bind_payload(statement& to, int at, const payload& p) {
-  p.type == content_type::json ? to.text(at, p.data) : to.bytes(at, p.data);
+void bind_payload(statement& target, int at, const payload& p) {
+  p.type == content_type::json ? target.text(at, p.data) : target.bytes(at, p.data);
 }
 
-error not_as_left(const std::string& path, const char* what, const std::string& which, job_id id) {
+error changed_elsewhere(const std::string& path, const char* done_to, const std::string& name,
+                        job_id id) {
   return {error_code::corrupt,
-          path + ": job " + which + " was to be " + what +
-              ", but is not there as it was left: somebody has changed the file",
+          path + ": job " + name + " cannot be " + done_to +
+              ": its row is missing or was changed by another program",
           id};
 }
 
@@ -314,7 +315,7 @@ result<std::string_view> queue_names::name_of(queue_number number) {
   if (known != known_.end()) return std::string_view(known->second);
   const reset_at_end ended(find_);
   const int rc = find_.number(1, number).step();
-  // Only what was read is remembered: a disk that failed may read it the next time.
+  // Only names that were read are cached: after a failure the next read may succeed.
   if (rc == SQLITE_ROW) return std::string_view(known_[number] = find_.string(0));
   if (rc != SQLITE_DONE) return on_->failure("reading the name of a queue");
   return std::string_view();

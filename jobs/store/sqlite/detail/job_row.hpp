@@ -1,6 +1,6 @@
 #pragma once
 
-// A job as a row of the table `jobs`, there and back.
+// Converts a job to a row of the table `jobs` and back.
 
 #include <cstddef>
 #include <string>
@@ -14,48 +14,49 @@
 
 namespace sluice::jobs::detail {
 
-// "id, queue, ..." of the first `count`, each after `prefix`; and "?1, ?2, ...", counted on from
-// `after`.
+// Return "id, queue, ..." of the first `count` columns, each with `prefix`; and "?1, ?2, ...",
+// numbered from `after` + 1.
 std::string column_list(std::size_t count = job_columns.size(), std::string_view prefix = "");
 std::string parameter_list(std::size_t count, std::size_t after = 0);
 
-// Whether the first plain_columns say everything about it; whether they do but for its key and its
-// batch; whether the first lone_columns do, and it has no unique key.
+// True if the first plain_columns describe the job completely; with its key and batch in addition;
+// if the first lone_columns describe it completely, and it has no unique key.
 bool is_plain(const job& j) noexcept;
 bool is_plain_but_for_gates(const job& j) noexcept;
 bool is_lone(const job& j) noexcept;
 
-// Bind an INSERT of the first columns and, behind them, the checksum, to parameters that count on
-// from `after`. Gated: the plain columns, key, line and batch; `as` is the state.
+// Bind an INSERT of the first columns, followed by the checksum, to parameters numbered from
+// `after` + 1. Gated: the plain columns, key, line and batch; `as` is the state.
 void bind_plain(statement& insert, const job& j, queue_number queue, int after = 0);
 void bind_lone(statement& insert, const job& j, queue_number queue, int after = 0);
 void bind_gated(statement& insert, const job& j, queue_number queue, job_state as, int after = 0);
 inline constexpr const char* gated_columns = "key, line, batch";
 inline constexpr std::size_t gated_columns_count = 3;
-// What is made for a row and must outlive the next step.
+// Texts of a row that must outlive the next step.
 struct row_texts {
   std::string errors{};
   std::string after{};
   std::string history{};
 };
-// Binds all of them.
+// Binds all columns.
 void bind_job(statement& insert, const job& j, queue_number queue, row_texts& texts, int after = 0);
 
-// Binds a payload: text if it is JSON, bytes if not.
-void bind_payload(statement& to, int at, const payload& p);
+// Binds a payload: JSON as text, other data as bytes.
+void bind_payload(statement& target, int at, const payload& p);
 
-// The error of a change of a job that is not there, or not as the change says. `which` is its id,
-// or several of which it is one; `id` is it, or zero.
-error not_as_left(const std::string& path, const char* what, const std::string& which, job_id id);
+// Returns the error of a change whose job is missing or does not match the change. `name` is the id
+// in the message; `id` is error::job, zero if the job is not known for certain.
+error changed_elsewhere(const std::string& path, const char* done_to, const std::string& name,
+                        job_id id);
 
-// The context for reading a job from its row: the names of queues by their numbers, from a
-// connection of its own, and which rows may be without a checksum.
+// The context for reading jobs from rows: the names of queues by number, read through a connection,
+// and the rows that may have no checksum.
 class queue_names {
  public:
   [[nodiscard]] bool prepare(connection& on);
-  // Rows of an upgraded file, up to this job, have no checksum until they are written again.
+  // Rows of an upgraded file, up to this job, have no checksum until they are next written.
   job_id unverified_up_to() const noexcept { return unverified_up_to_; }
-  // Empty if there is no such queue, or its row is damaged. Valid until `forget`.
+  // Returns an empty name if the queue does not exist or its row is damaged. Valid until `forget`.
   result<std::string_view> name_of(queue_number number);
   void forget() { known_.clear(); }
 
@@ -66,8 +67,8 @@ class queue_names {
   std::unordered_map<queue_number, std::string> known_;
 };
 
-// Reads all of a job but the name of its queue. Returns false if its state is not a state, and
-// leaves job::state as it was.
+// Reads a job without the name of its queue. Returns false if its state is invalid, and leaves
+// job::state unchanged.
 bool read_row(const statement& from, int first, job& j);
 // Reads the job of the current row of `from`, with the columns column_list(). Sets job::is_damaged
 // if the row is not sound. `as` is soundness::none also for an unknown state or queue.

@@ -17,7 +17,7 @@ const line_counts* line_book::find(line_number line) const noexcept {
 
 void line_book::set(line_number line, line_counts now) {
   const line_counts* const before = find(line);
-  check(before != nullptr || !is_full(), "sluice::jobs::line_book", "room for a new line");
+  check(before != nullptr || !is_full(), "sluice::jobs::line_book", "a free slot for a new line");
   undo_.emplace_back(line, before != nullptr ? *before : line_counts{});
   store(line, now);
 }
@@ -40,7 +40,7 @@ void line_book::store(line_number line, line_counts now) {
   }
 }
 
-// Those that stand behind it because it was in their way move up.
+// Moves later entries of the probe sequence up, so that linear probing finds them.
 void line_book::erase(std::size_t at) {
   const std::size_t mask = slots_.size() - 1;
   std::size_t hole = at;

@@ -9,7 +9,7 @@
 namespace sluice::jobs::detail::line_book_test {
 namespace {
 
-TEST(line_book, ALineInWhichNobodyIsIsForgotten) {
+TEST(line_book, AnEmptyLineIsRemoved) {
   line_book book(10);
   EXPECT_EQ(book.find(7), nullptr);
   book.set(7, {1, 2});
@@ -21,17 +21,17 @@ TEST(line_book, ALineInWhichNobodyIsIsForgotten) {
   EXPECT_EQ(book.size(), 0U);
 }
 
-TEST(line_book, ItSaysWhenItIsFull) {
+TEST(line_book, IsFullAtItsLimit) {
   line_book book(2);
   book.set(0, {1, 0});
   EXPECT_FALSE(book.is_full());
   book.set(-1, {1, 0});
   EXPECT_TRUE(book.is_full());
   book.set(0, {2, 0});
-  EXPECT_EQ(book.find(0)->active, 2U) << "what is there can still be changed";
+  EXPECT_EQ(book.find(0)->active, 2U) << "an existing line can still be changed";
 }
 
-TEST(line_book, AgreesWithAMapAlsoWhenChangesAreUndone) {
+TEST(line_book, AgreesWithAMapAlsoAfterUndo) {
   sluice::testing::stress run;
   auto random = run.generator(1);
   line_book book(100'000);
@@ -39,7 +39,7 @@ TEST(line_book, AgreesWithAMapAlsoWhenChangesAreUndone) {
   std::map<line_number, line_counts> kept;
   for (int n = 0; n < 200'000; ++n) {
     run.did(1);
-    // Few different low bits: many want the same slot. It grows for a while, then shrinks.
+    // Few different low bits cause collisions. The book grows for a while, then shrinks.
     const bool grows = n / 50'000 % 2 == 0;
     const auto line = static_cast<line_number>(random.below(64)) |
                       static_cast<line_number>(random.below(90)) << 32;

@@ -1,8 +1,7 @@
 #pragma once
 
-// Keeps a second server from the same file: an advisory lock on a file beside it, with the number
-// of the process that holds it inside. The lock ends with the process, however it ends; the file
-// stays.
+// Prevents a second server on the same file: an advisory lock on a file beside it, which contains
+// the id of the process that holds it. The lock ends with the process; the file stays.
 
 #include <string>
 
@@ -18,12 +17,12 @@ class lock_file {
   ~lock_file();
 
   bool is_held() const noexcept { return fd_ >= 0; }
-  // `locked`, naming the process, when somebody has it.
+  // Fails with `locked` and the id of the process if another process holds the lock.
   static result<lock_file> take(const std::string& path, const std::string& for_what);
 
  private:
   explicit lock_file(int fd) noexcept : fd_(fd) {}
-  void let_go() noexcept;
+  void release() noexcept;
 
   int fd_ = -1;
 };

@@ -1,7 +1,7 @@
 #pragma once
 
-// The write-ahead log as https://www.sqlite.org/fileformat2.html describes it: a head, then frames,
-// each a head and a page. Numbers are big-endian, but for the words that checksums are made of.
+// The format of the write-ahead log, as in https://www.sqlite.org/fileformat2.html: a head, then
+// frames, each a head and a page. Numbers are big-endian, except the input words of checksums.
 
 #include <cstdint>
 
@@ -14,7 +14,7 @@ inline constexpr int at_log_salts = 16;
 inline constexpr int at_log_checksum = 24;
 
 inline constexpr int frame_head_bytes = 24;
-inline constexpr int at_frame_commit = 4;  // in the head of a frame: zero, or the end of a commit
+inline constexpr int at_frame_commit = 4;  // in the head of a frame: not zero ends a transaction
 inline constexpr int at_frame_salts = 8;
 inline constexpr int at_frame_checksum = 16;
 inline constexpr int salts_bytes = 8;

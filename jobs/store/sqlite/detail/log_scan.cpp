@@ -63,7 +63,7 @@ class vfs_file {
     auto* const made = reinterpret_cast<sqlite3_file*>(memory_.data());
     int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_WAL;
     if (on->xOpen(on, name.data(), made, flags, &flags) == SQLITE_OK) {
-      it_ = made;
+      file_ = made;
     } else if (made->pMethods != nullptr) {
       made->pMethods->xClose(made);
     }
@@ -71,26 +71,27 @@ class vfs_file {
   vfs_file(const vfs_file&) = delete;
   vfs_file& operator=(const vfs_file&) = delete;
   ~vfs_file() {
-    if (it_ != nullptr) it_->pMethods->xClose(it_);
+    if (file_ != nullptr) file_->pMethods->xClose(file_);
   }
 
   bool read(std::span<unsigned char> into, std::uint64_t at) const {
-    return it_ != nullptr && it_->pMethods->xRead(it_, into.data(), static_cast<int>(into.size()),
-                                                  static_cast<sqlite3_int64>(at)) == SQLITE_OK;
+    return file_ != nullptr &&
+           file_->pMethods->xRead(file_, into.data(), static_cast<int>(into.size()),
+                                  static_cast<sqlite3_int64>(at)) == SQLITE_OK;
   }
 
  private:
   std::vector<std::max_align_t> memory_;
-  sqlite3_file* it_ = nullptr;
+  sqlite3_file* file_ = nullptr;
 };
 
-// A frame of an earlier use of the log's file has neither salt of this one. A damaged frame of this
-// one has at least one of them.
+// A frame from an earlier use of the log's file has neither of the current salts. A damaged frame
+// of the current use has at least one of them.
 int same_salts(octets frame, const std::vector<unsigned char>& salts) {
-  const auto* const mine = frame.data() + at_frame_salts;
+  const auto* const frame_salts = frame.data() + at_frame_salts;
   constexpr std::size_t half = salts_bytes / 2;
-  return (std::memcmp(mine, salts.data(), half) == 0 ? 1 : 0) +
-         (std::memcmp(mine + half, salts.data() + half, half) == 0 ? 1 : 0);
+  return (std::memcmp(frame_salts, salts.data(), half) == 0 ? 1 : 0) +
+         (std::memcmp(frame_salts + half, salts.data() + half, half) == 0 ? 1 : 0);
 }
 
 std::optional<log_damage> scan(const log_source& log, const std::vector<unsigned char>& head,
@@ -111,7 +112,7 @@ std::optional<log_damage> scan(const log_source& log, const std::vector<unsigned
   log_damage found;
   std::uint64_t in_a_row = 0;
   bool is_damaged = !has_head;
-  bool is_cut = false;  // a frame of the log is not valid
+  bool is_cut = false;  // a frame of the log is invalid
   for (std::uint64_t n = 0; log(frame, log_head_bytes + n * frame.size()); ++n) {
     const octets all(frame);
     const bool is_empty = big_number_at(all, 0) == 0;
@@ -146,10 +147,10 @@ std::string log_damage::describe() const {
   const std::string where = frame == 0 ? std::string("its head") : "frame " + std::to_string(frame);
   if (!is_certain()) {
     return where +
-           " is not valid: the last commit is incomplete. After a power cut or a kill that is "
+           " is invalid: the last commit is incomplete. After a power cut or a kill that is "
            "normal: it was never acknowledged. Otherwise an acknowledged commit is lost";
   }
-  return where + " is damaged, and behind it are " + std::to_string(frames_behind) +
+  return where + " is damaged; after it there are " + std::to_string(frames_behind) +
          " valid frames with " + std::to_string(commits_behind) + " commits, which are missing";
 }
 
@@ -158,7 +159,7 @@ std::optional<log_damage> find_log_damage(const log_source& log, std::uint32_t p
   if (!log(head, 0)) return std::nullopt;
   const auto found = scan(log, head, page_bytes);
   if (!found) return std::nullopt;
-  // A commit behind a frame is written after it, so a frame that was only late is valid by now.
+  // A commit after a frame is written after it, so a frame that was only late is valid by now.
   const auto again = scan(log, head, page_bytes);
   std::vector<unsigned char> now(log_head_bytes);
   const bool is_same_log = log(now, 0) && now == head;

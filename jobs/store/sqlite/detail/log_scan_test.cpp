@@ -61,7 +61,7 @@ TEST_F(log_scan_test, ASoundLogHasNoDamage) {
 }
 
 // A power cut during the sync of the last commit may leave its end and not its beginning.
-TEST_F(log_scan_test, ACommitOfWhichOnlyTheEndIsThereIsNoCertainLoss) {
+TEST_F(log_scan_test, ACommitWithOnlyItsEndIsNotACertainLoss) {
   const std::size_t first = ends[ends.size() - 2] + 1;
   ASSERT_LT(first, ends.back());
   damage(first);
@@ -73,7 +73,7 @@ TEST_F(log_scan_test, ACommitOfWhichOnlyTheEndIsThereIsNoCertainLoss) {
   EXPECT_NE(found->describe().find("the last commit is incomplete"), std::string::npos);
 }
 
-TEST_F(log_scan_test, TwoCommitsBehindADamagedFrameAreACertainLoss) {
+TEST_F(log_scan_test, TwoCommitsAfterADamagedFrameAreACertainLoss) {
   const std::size_t first = ends[ends.size() - 3] + 1;
   damage(first);
   const auto found = scan();
@@ -83,8 +83,8 @@ TEST_F(log_scan_test, TwoCommitsBehindADamagedFrameAreACertainLoss) {
   EXPECT_TRUE(found->is_certain());
 }
 
-// A refused commit leaves such frames behind a shorter commit that took its place.
-TEST_F(log_scan_test, CommitsThatDoNotFollowOneAnotherAreNoCertainLoss) {
+// A failed commit leaves such frames after a shorter commit that overwrote its start.
+TEST_F(log_scan_test, CommitsWithInvalidFramesBetweenAreNotACertainLoss) {
   damage(ends[ends.size() - 3] + 1);
   damage(ends[ends.size() - 2] + 1);
   const auto found = scan();
@@ -93,7 +93,7 @@ TEST_F(log_scan_test, CommitsThatDoNotFollowOneAnotherAreNoCertainLoss) {
   EXPECT_FALSE(found->is_certain());
 }
 
-TEST_F(log_scan_test, AFrameThatIsWrittenWhileTheLogIsReadIsNotReported) {
+TEST_F(log_scan_test, AFrameWrittenDuringTheScanIsNotReported) {
   const std::size_t late = ends[1] + 1;
   bool is_written = false;
   const auto found = find_log_damage([&](std::span<unsigned char> into, std::uint64_t at) {
@@ -105,7 +105,7 @@ TEST_F(log_scan_test, AFrameThatIsWrittenWhileTheLogIsReadIsNotReported) {
   EXPECT_FALSE(found);
 }
 
-TEST_F(log_scan_test, ALogThatIsRestartedWhileItIsReadIsNotReported) {
+TEST_F(log_scan_test, ALogRestartedDuringTheScanIsNotReported) {
   damage(1);
   int heads = 0;
   const auto found = find_log_damage([&](std::span<unsigned char> into, std::uint64_t at) {

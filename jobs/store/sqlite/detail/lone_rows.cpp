@@ -9,25 +9,25 @@
 namespace sluice::jobs::detail {
 
 bool lone_rows::is_lone_add(const change& c) noexcept {
-  return c.what == change::op::add && c.group == 0 && is_lone(*c.it);
+  return c.type == change::op::add && c.group == 0 && is_lone(*c.job);
 }
 
 bool lone_rows::is_lone_drop(const change& c) noexcept {
-  return c.what == change::op::drop &&
-         (!c.it || (c.it->spec.unique.key.empty() && !gates::concern(c.it->spec)));
+  return c.type == change::op::drop &&
+         (!c.job || (c.job->spec.unique.key.empty() && !gates::concern(c.job->spec)));
 }
 
-void lone_rows::held::sort_by_id() noexcept {
+void lone_rows::buffer::sort_by_id() noexcept {
   std::sort(changes_.data(), changes_.data() + count_,
             [](const change* a, const change* b) { return a->id < b->id; });
 }
 
 bool lone_rows::prepare(connection& on) {
   on_ = &on;
-  // The pluses keep the planner from an index: the rows are found by their ids.
+  // The pluses prevent the use of an index: the rows are found by their ids.
   const std::string remove = "DELETE FROM jobs WHERE +queue = ?1 AND +state = ?2 AND id ";
-  // OR FAIL: the whole transaction is undone after a failure, so that no statement needs to be able
-  // to undo its part.
+  // OR FAIL: after a failure the whole transaction is rolled back, so a statement needs no journal
+  // of its own.
   const auto insert = [](std::size_t columns) {
     return "INSERT OR FAIL INTO jobs (" + column_list(columns) + ", checksum) VALUES ";
   };
@@ -62,23 +62,23 @@ bool lone_rows::flush() {
 
 bool lone_rows::write_adds() {
   const bool are_plain =
-      std::ranges::all_of(adds_, [](const change* c) { return is_plain(*c->it); });
+      std::ranges::all_of(adds_, [](const change* c) { return is_plain(*c->job); });
   const auto bind = are_plain ? bind_plain : bind_lone;
   row_inserts& add = are_plain ? add_plain_ : add_lone_;
-  const bool written = add.run(adds_.size(), [&](statement& to, std::size_t row, int after) {
+  const bool written = add.run(adds_.size(), [&](statement& target, std::size_t row, int after) {
     const change& c = *adds_.begin()[row];
-    bind(to, *c.it, c.queue, after);
+    bind(target, *c.job, c.queue, after);
   });
   adds_.clear();
   return written;
 }
 
-// Jobs mostly end in the order of their ids, about: those of a few ranges go with a statement for
-// each range, and only a crowd without order with one that has to sort it.
+// Jobs end roughly in the order of their ids: a few ranges are dropped by one statement per range,
+// and only unordered ids by a statement that sorts them.
 bool lone_rows::write_drops() {
-  // A job that is to be dropped may be among those that are still to be added.
+  // The add of a job to drop may still be buffered.
   const bool any_new = std::ranges::any_of(drops_, [this](const change* d) {
-    return std::ranges::any_of(adds_, [d](const change* a) { return a->it->id <= d->id; });
+    return std::ranges::any_of(adds_, [d](const change* a) { return a->job->id <= d->id; });
   });
   if (any_new && !write_adds()) return false;
   if (drops_.empty()) return true;
@@ -105,12 +105,12 @@ bool lone_rows::write_drops() {
   return true;
 }
 
-bool lone_rows::drop_range(held::range those) {
-  const change& first = *those.front();
+bool lone_rows::drop_range(buffer::range drops) {
+  const change& first = *drops.front();
   drop_range_.number(1, first.queue).number(2, static_cast<int>(first.from));
   drop_range_.number(3, static_cast<std::int64_t>(first.id));
-  drop_range_.number(4, static_cast<std::int64_t>(those.back()->id));
-  return drop_range_.run() && dropped(those);
+  drop_range_.number(4, static_cast<std::int64_t>(drops.back()->id));
+  return drop_range_.run() && dropped(drops);
 }
 
 bool lone_rows::drop_all() {
@@ -121,21 +121,21 @@ bool lone_rows::drop_all() {
   return drop_many_.run() && dropped({drops_.begin(), drops_.end()});
 }
 
-bool lone_rows::dropped(held::range those) {
-  if (sqlite3_changes(on_->handle()) == static_cast<int>(those.size())) return true;
-  // Those that were there are gone too by now. With the batch undone, which it is anyway, they are
-  // there again, and the first that is not is the one.
-  const change* missing = those.front();
+bool lone_rows::dropped(buffer::range drops) {
+  if (sqlite3_changes(on_->handle()) == static_cast<int>(drops.size())) return true;
+  // The existing jobs have been deleted by now. After a rollback, which is due anyway, they exist
+  // again, and the first job that does not is the cause.
+  const change* missing = drops.front();
   const bool is_undone = on_->exec("ROLLBACK");
-  for (const change* c : those) {
+  for (const change* c : drops) {
     const reset_at_end ended(is_there_);
     is_there_.number(1, c->queue).number(2, static_cast<int>(c->from));
     is_there_.number(3, static_cast<std::int64_t>(c->id));
     missing = c;
     if (!is_undone || is_there_.step() != SQLITE_ROW) break;
   }
-  own_error_ =
-      not_as_left(on_->path(), "dropped", std::to_string(missing->id), is_undone ? missing->id : 0);
+  own_error_ = changed_elsewhere(on_->path(), "dropped", std::to_string(missing->id),
+                                 is_undone ? missing->id : 0);
   return false;
 }
 

@@ -1,12 +1,12 @@
 #pragma once
 
-// Adds and drops of jobs that stand alone, several with one statement: to begin and end a statement
-// costs as much as the row it writes.
+// Adds and drops of jobs without relations to others, several per statement: a statement costs as
+// much as the row it writes.
 //
-// Such an add has no key and no group, and nothing but the first columns of a row; such a drop has
-// no key to free and nobody to tell. They may be held back until `flush`, which must come before
-// anything else that could be about the same jobs. The order between the two kinds is kept where it
-// matters: a drop of a job that was added just before.
+// Such an add has no key and no group, and only the first columns of a row; such a drop has no key
+// to free and no waiting jobs. They may be buffered until `flush`, which must be called before any
+// other access to the same jobs. The order of adds and drops is kept where it matters: for a drop
+// of a job whose add is buffered.
 
 #include <array>
 #include <cstddef>
@@ -27,9 +27,9 @@ class lone_rows {
 
   [[nodiscard]] bool prepare(connection& on);
 
-  // Forgets what is held back: the beginning of a batch.
+  // Discards the buffers, at the start of a transaction.
   void clear() noexcept;
-  // False: it failed. `own_error` says why, or else the connection does.
+  // Return false on failure; `own_error` has the error, or else the connection.
   [[nodiscard]] bool add(const change& c);
   [[nodiscard]] bool drop(const change& c);
   [[nodiscard]] bool flush();
@@ -38,8 +38,8 @@ class lone_rows {
  private:
   static constexpr std::size_t at_once = row_inserts::at_once;
 
-  // What waits for one statement.
-  class held {
+  // The changes for one statement.
+  class buffer {
    public:
     using range = std::span<const change* const>;
 
@@ -59,14 +59,14 @@ class lone_rows {
 
   bool write_adds();
   bool write_drops();
-  bool drop_range(held::range those);
+  bool drop_range(buffer::range drops);
   bool drop_all();
-  bool dropped(held::range those);
+  bool dropped(buffer::range drops);
 
   connection* on_ = nullptr;
   row_inserts add_plain_, add_lone_;
   statement drop_range_, drop_many_, is_there_;
-  held adds_, drops_;
+  buffer adds_, drops_;
   std::optional<error> own_error_;
 };
 

@@ -1,15 +1,15 @@
 #pragma once
 
-// The checksum of a row: finds a byte of it that changed on the disk.
+// The checksum of a row: detects bytes that changed on the disk.
 //
-// It is the XOR of a hash for each column that is not NULL, so that a change of a few columns
-// changes the checksum without the others being read, and damage that is there already stays
-// visible: the columns that a change leaves alone still do not match. The columns of a job are in
-// two groups with 32 bits each. If the group `control` is sound, the rules of the store can act on
-// the row, even if the producer's and the worker's data (`payload`) are damaged.
+// It is the XOR of one hash per column that is not NULL, so a change of a few columns can update it
+// without reading the others, and existing damage stays visible: the unchanged columns still do not
+// match. The columns of a job are in two groups of 32 bits each. If the group `control` is sound,
+// the store can apply its rules to the row, even if the producer's and the worker's data
+// (`payload`) are damaged.
 //
-// Guarantees: plain value. The same on every machine: it is stored, so never change it. A change is
-// missed with a chance of 1 in 2^32.
+// Guarantees: plain value, equal on every machine. It is stored: never change it. Damage is missed
+// with a chance of 1 in 2^32.
 // Cost: near 20 ns for a plain job with args of 100 bytes; CRC-32C by the processor where it can.
 
 #include <cstddef>
@@ -21,14 +21,14 @@
 namespace sluice::jobs::detail {
 
 std::uint32_t crc32c(std::string_view bytes) noexcept;
-// The same by tables, for processors without the instruction.
+// crc32c by tables, for processors without the instruction.
 std::uint32_t crc32c_portable(std::string_view bytes) noexcept;
 
 class row_checksum {
  public:
   enum class group : std::uint8_t { control, payload };
 
-  // From an earlier value: adding a value that is in it takes it out.
+  // Continues from a stored value: adding a value a second time removes it.
   explicit row_checksum(std::int64_t begin = 0) noexcept
       : sum_(static_cast<std::uint64_t>(begin)) {}
 
@@ -39,9 +39,9 @@ class row_checksum {
   void real(int place, double value, group of = group::control) noexcept;
   void text(int place, std::string_view value, bool is_bytes = false,
             group of = group::control) noexcept;
-  // The value of a column of a row that was read.
+  // Adds the value of a column of the current row.
   void column(int place, const statement& from, int at, group of = group::control) noexcept;
-  // The same for an argument of a function of SQL.
+  // Adds an argument of an SQL function.
   void column(int place, sqlite3_value* value, group of = group::control) noexcept;
 
   std::int64_t value() const noexcept { return static_cast<std::int64_t>(sum_); }

@@ -10,13 +10,13 @@
 namespace sluice::jobs::detail::row_checksum_test {
 namespace {
 
-TEST(Crc32c, IsThatOfTheStandard) {
+TEST(Crc32c, MatchesTheStandard) {
   EXPECT_EQ(crc32c("123456789"), 0xE3069283U);
   EXPECT_EQ(crc32c(""), 0U);
   EXPECT_EQ(crc32c(std::string(32, '\0')), 0x8A9136AAU);
 }
 
-TEST(Crc32c, IsTheSameWithoutTheInstruction) {
+TEST(Crc32c, IsEqualWithoutTheInstruction) {
   sluice::random random(1);
   for (int n = 0; n < 500; ++n) {
     std::string bytes(random.below(200), '\0');
@@ -41,7 +41,7 @@ TEST(RowChecksum, IsTheSameOnEveryMachine) {
   EXPECT_EQ(static_cast<std::uint64_t>(sum.value()), 0xD24AB54FA77F78FEU);
 }
 
-TEST(RowChecksum, AValueInAnotherColumnOrOfAnotherTypeIsAnotherOne) {
+TEST(RowChecksum, ColumnAndTypeOfAValueChangeTheChecksum) {
   const auto of = [](auto add) {
     row_checksum sum;
     add(sum);
@@ -75,7 +75,7 @@ TEST(RowChecksum, AGroupChangesOnlyItsHalf) {
   EXPECT_EQ(undone.value(), before.value());
 }
 
-TEST(RowChecksum, MinusZeroIsZeroAsInSqlite) {
+TEST(RowChecksum, MinusZeroEqualsZeroAsInSqlite) {
   row_checksum zero;
   zero.real(1, 0.0);
   row_checksum minus_zero;

@@ -1,7 +1,7 @@
 #pragma once
 
-// An INSERT of any number of rows with few statements: to begin and end one costs as much as the
-// row it writes. Prepared for 16 rows, 8, 4, 2 and 1.
+// Inserts any number of rows with few statements: a statement costs as much as the row it writes.
+// Prepared for 16, 8, 4, 2 and 1 rows.
 
 #include <array>
 #include <cstddef>
@@ -16,7 +16,7 @@ class row_inserts {
  public:
   static constexpr std::size_t at_once = 16;
 
-  // `into` is the statement up to its rows, each of which has so many parameters.
+  // `into` is the statement up to its rows; each row has `columns` parameters.
   [[nodiscard]] bool prepare(connection& on, const std::string& into, std::size_t columns) {
     columns_ = columns;
     for (std::size_t n = 0; n < of_size_.size(); ++n) {
@@ -29,7 +29,7 @@ class row_inserts {
     return true;
   }
 
-  // Calls bind(statement, row, after) for each of `rows`: its parameters come after so many.
+  // Calls bind(statement, row, after) for each of `rows`: the first parameter is `after` + 1.
   template <class Bind>
   [[nodiscard]] bool run(std::size_t rows, const Bind& bind) {
     std::size_t row = 0;
@@ -46,7 +46,7 @@ class row_inserts {
   }
 
  private:
-  std::array<statement, 5> of_size_;  // each of half as many rows as the one before
+  std::array<statement, 5> of_size_;  // for 16, 8, 4, 2 and 1 rows
   std::size_t columns_ = 0;
 };
 

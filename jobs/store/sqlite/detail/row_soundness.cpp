@@ -67,14 +67,14 @@ std::string is_damaged(std::string_view columns, std::string_view checksum) {
 namespace {
 
 // Arguments: the values of a row of any table.
-void sql_checksum(sqlite3_context* to, int count, sqlite3_value** values) noexcept {
+void sql_checksum(sqlite3_context* context, int count, sqlite3_value** values) noexcept {
   row_checksum sum;
   for (int i = 0; i < count; ++i) sum.column(i, values[i]);
-  sqlite3_result_int64(to, sum.value());
+  sqlite3_result_int64(context, sum.value());
 }
 
-// Arguments: the columns of a job, but for the checksum, in their order.
-void sql_row_checksum(sqlite3_context* to, int count, sqlite3_value** columns) noexcept {
+// Arguments: the columns of a job without the checksum, in their order.
+void sql_row_checksum(sqlite3_context* context, int count, sqlite3_value** columns) noexcept {
   row_checksum sum;
   std::int64_t weighed = 0;
   for (int c = 0; c < count; ++c) {
@@ -82,24 +82,24 @@ void sql_row_checksum(sqlite3_context* to, int count, sqlite3_value** columns) n
     if (is_weighed(c)) weighed += sqlite3_value_bytes(columns[c]);
   }
   sum.number(weighed_bytes, weighed);
-  sqlite3_result_int64(to, sum.value());
+  sqlite3_result_int64(context, sum.value());
 }
 
-// Arguments: the checksum so far, and for each changed column its number, old and new value.
-void sql_changed_checksum(sqlite3_context* to, int count, sqlite3_value** values) noexcept {
+// Arguments: the old checksum, and for each changed column its number, old and new value.
+void sql_changed_checksum(sqlite3_context* context, int count, sqlite3_value** values) noexcept {
   row_checksum sum(sqlite3_value_int64(values[0]));
   for (int i = 1; i + 2 < count; i += 3) {
     const int c = sqlite3_value_int(values[i]);
     sum.column(c, values[i + 1], group_of(c));
     sum.column(c, values[i + 2], group_of(c));
   }
-  sqlite3_result_int64(to, sum.value());
+  sqlite3_result_int64(context, sum.value());
 }
 
-// Arguments: the history of a job, or NULL, and that of one attempt; or NULL: nothing is added.
-void sql_add_attempt(sqlite3_context* to, int, sqlite3_value** values) noexcept {
-  if (sqlite3_value_type(values[1]) == SQLITE_NULL) return sqlite3_result_value(to, values[0]);
-  if (sqlite3_value_type(values[0]) == SQLITE_NULL) return sqlite3_result_value(to, values[1]);
+// Arguments: the history of a job or NULL; the history of one attempt, or NULL to add none.
+void sql_add_attempt(sqlite3_context* context, int, sqlite3_value** values) noexcept {
+  if (sqlite3_value_type(values[1]) == SQLITE_NULL) return sqlite3_result_value(context, values[0]);
+  if (sqlite3_value_type(values[0]) == SQLITE_NULL) return sqlite3_result_value(context, values[1]);
   const auto text_of = [](sqlite3_value* value) {
     const auto* data = static_cast<const char*>(sqlite3_value_blob(value));
     const auto size = static_cast<std::size_t>(sqlite3_value_bytes(value));
@@ -111,9 +111,9 @@ void sql_add_attempt(sqlite3_context* to, int, sqlite3_value** values) noexcept 
       add_attempt(history, std::move(one));
     }
     const std::string text = history_to_json(history);
-    sqlite3_result_text64(to, text.data(), text.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
+    sqlite3_result_text64(context, text.data(), text.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
   } catch (const std::bad_alloc&) {
-    sqlite3_result_error_nomem(to);
+    sqlite3_result_error_nomem(context);
   }
 }
 

@@ -11,8 +11,8 @@
 namespace sluice::jobs::detail {
 namespace {
 
-// Columns that a plain job leaves at their defaults come last and are NULL: they take a byte each.
-// A job that is ready and not due is in one index, jobs_ready, and in no other.
+// Columns with defaults for a plain job are last and NULL, so they take one byte each. A ready job
+// without a due time is in one index only, jobs_ready.
 constexpr const char* tables_of_format_1 = R"(
 CREATE TABLE jobs (
   id INTEGER PRIMARY KEY,
@@ -91,8 +91,8 @@ CREATE TABLE meta (
 INSERT INTO meta VALUES ('ids_up_to', 0);
 )";
 
-// Jobs that wait for one another, and what belongs to jobs. A new file is made as one of format 1
-// and taken on from there, so that there is one way to have each table.
+// Tables for waiting jobs, logs and crons. A new file is created in format 1 and upgraded, so that
+// each table has one definition.
 constexpr const char* tables_of_format_2 = R"(
 ALTER TABLE jobs ADD COLUMN key TEXT;
 ALTER TABLE jobs ADD COLUMN line INTEGER;
@@ -181,8 +181,8 @@ CREATE TABLE crons (
 );
 )";
 
-// Checksums, finished attempts, and what a lease needs to outlive its server. No row but those of
-// `meta` is written: a row without a checksum is unverified until it is written for another reason.
+// Checksums, finished attempts, and the columns of leases that survive a restart. The upgrade
+// writes only rows of `meta`: a row without a checksum is unverified until it is next written.
 constexpr const char* tables_of_format_3 = R"(
 ALTER TABLE jobs ADD COLUMN history TEXT;
 ALTER TABLE jobs ADD COLUMN checksum INTEGER;
@@ -204,14 +204,14 @@ INSERT INTO meta SELECT 'unverified_up_to', value, NULL FROM meta WHERE name = '
 UPDATE meta SET checksum = sluice_checksum(name, value);
 )";
 
-// One transaction: a crash leaves the file as it was, or a whole one of this format.
+// In one transaction: after a crash the file has the old or the new format completely.
 void_result run_in_transaction(connection& on, const std::string& changes, std::string_view doing) {
   const std::string sql = "BEGIN IMMEDIATE;" + changes +
                           "PRAGMA user_version = " + std::to_string(format_version) + "; COMMIT";
   if (on.exec(sql.c_str())) return done{};
-  const error why = on.failure(doing);
-  if (on.in_transaction() && !on.exec("ROLLBACK")) return on.failure("undoing its tables");
-  return why;
+  const error failure = on.failure(doing);
+  if (on.in_transaction() && !on.exec("ROLLBACK")) return on.failure("rolling back its tables");
+  return failure;
 }
 
 void_result make_tables(connection& on) {
@@ -219,10 +219,10 @@ void_result make_tables(connection& on) {
                             std::string(tables_of_format_1) + tables_of_format_2 +
                                 tables_of_format_3 +
                                 "PRAGMA application_id = " + std::to_string(application_id) + ";",
-                            "making its tables");
+                            "creating its tables");
 }
 
-// The jobs that its queues count: a number without a scan.
+// Returns the number of jobs from the counts of the queues, without a scan.
 result<std::int64_t> counted_jobs(connection& on, std::int64_t version) {
   const std::string held = version > 1 ? " + held" : "";
   const std::string sql =
@@ -271,13 +271,13 @@ void_result ensure_schema(connection& on, const notice_callback& notice) {
   if (*id != application_id) {
     return error{error_code::invalid,
                  on.path() + " is a SQLite database of another program (application_id " +
-                     std::to_string(*id) + "): name another file; nothing in it was changed"};
+                     std::to_string(*id) + "): choose another file; this one was not changed"};
   }
   if (*version > format_version) {
     return error{error_code::invalid, on.path() + " was made by a newer version (format " +
-                                          std::to_string(*version) + ", this program knows " +
+                                          std::to_string(*version) + ", this program supports " +
                                           std::to_string(format_version) +
-                                          "): use that version; nothing in it was changed"};
+                                          "): use that version; the file was not changed"};
   }
   if (*version == format_version) return done{};
   if (*version < 1) {
@@ -290,7 +290,7 @@ void_result ensure_schema(connection& on, const notice_callback& notice) {
 result<connection> open_to_look(const std::string& path, std::uint64_t cache_bytes) {
   std::error_code none;
   if (!std::filesystem::is_regular_file(path, none)) {
-    return error{error_code::invalid, path + " is no file: name the file of a store"};
+    return error{error_code::invalid, path + " is not a file: name the file of a store"};
   }
   constexpr int busy_ms = 5000;
   auto on = connection::open(
@@ -299,17 +299,17 @@ result<connection> open_to_look(const std::string& path, std::uint64_t cache_byt
   const auto id = on->number("PRAGMA application_id");
   if (!id) return id.error();
   if (*id != application_id) {
-    return error{error_code::invalid, path + " is no store (application_id " + std::to_string(*id) +
-                                          "): name the file of a store"};
+    return error{error_code::invalid, path + " is not a store (application_id " +
+                                          std::to_string(*id) + "): name the file of a store"};
   }
   const auto version = on->number("PRAGMA user_version");
   if (!version) return version.error();
   if (*version != format_version) {
     return error{error_code::invalid,
-                 path + " has format " + std::to_string(*version) + ", and this program knows " +
+                 path + " has format " + std::to_string(*version) + ", but this program supports " +
                      std::to_string(format_version) +
                      (*version < format_version ? ": start the server with it once"
-                                                : ": use the version that made it")};
+                                                : ": use the version that created it")};
   }
   return on;
 }
@@ -318,7 +318,7 @@ void_result check_length(const std::string& path) {
   std::error_code none;
   const auto length = std::filesystem::file_size(path, none);
   if (none || length == 0) return done{};
-  // With a log beside it the file may rightly be short: the log has the rest.
+  // With a log beside it the file may be shorter: the log has the rest.
   if (const auto log = std::filesystem::file_size(path + "-wal", none); !none && log > 0) {
     return done{};
   }
@@ -327,16 +327,16 @@ void_result check_length(const std::string& path) {
   file.read(header.data(), header.size());
   if (file.gcount() != static_cast<std::streamsize>(header.size()) ||
       std::string_view(header.data(), 15) != "SQLite format 3") {
-    return done{};  // SQLite says what it is not
+    return done{};  // not a database: SQLite reports that
   }
   const auto* bytes = reinterpret_cast<const unsigned char*>(header.data());
   std::uint64_t page_bytes = big_endian(bytes + 16, 2);
   if (page_bytes == 1) page_bytes = 65536;
   const std::uint64_t expected = page_bytes * big_endian(bytes + 28, 4);
-  // The count of pages is only valid if it was written along with the last change.
+  // The number of pages is valid only if it was written with the last change.
   const bool is_valid = big_endian(bytes + 24, 4) == big_endian(bytes + 92, 4);
   if (!is_valid || length >= expected) return done{};
-  return error{error_code::corrupt, path + " is cut short: it has " + std::to_string(length) +
+  return error{error_code::corrupt, path + " is truncated: it has " + std::to_string(length) +
                                         " of " + std::to_string(expected) +
                                         " bytes; restore a backup"};
 }

@@ -10,7 +10,7 @@
 namespace sluice::jobs::detail {
 namespace {
 
-// The settings of a queue, in the order in which they are bound and read, from its number on.
+// The settings of a queue in the order of binding and reading, from its number on.
 constexpr std::array<std::string_view, 20> queue_columns = {"number",
                                                             "name",
                                                             "capacity_jobs",

@@ -1,6 +1,6 @@
 #pragma once
 
-// Queues and cron entries as rows of their tables, there and back: few, and written seldom.
+// Converts queues and cron entries to rows of their tables and back.
 
 #include <string>
 #include <vector>
@@ -22,13 +22,13 @@ class settings_rows {
   statement set_queue_, set_cron_, drop_cron_;
 };
 
-// The settings of a queue, of which its checksum is made; and the SQL of whether a cron entry is
+// Return the columns in the checksum of a queue; and the SQL condition that a cron entry is
 // damaged.
 std::string queue_column_list();
 std::string damaged_cron();
 
 void_result load_queues(connection& on, std::vector<store::saved_queue>& into);
-// Entries that are damaged are paused; their names.
+// Pauses damaged entries and adds their names to `damaged`.
 void_result load_crons(connection& on, std::vector<cron_entry>& into,
                        std::vector<std::string>& damaged);
 

@@ -5,36 +5,36 @@
 
 namespace sluice::jobs::detail {
 
-sqlite_reader::sqlite_reader(std::string path, connection::how how,
+sqlite_reader::sqlite_reader(std::string path, connection::options options,
                              std::shared_ptr<shared_mutex> gate,
                              std::shared_ptr<damage_report> damage)
     : path_(std::move(path)),
-      how_(std::move(how)),
+      options_(std::move(options)),
       gate_(std::move(gate)),
       damage_(std::move(damage)) {
-  how_.read_only = true;
+  options_.read_only = true;
 }
 
 void_result sqlite_reader::open() {
-  if (!it_) {
-    auto on = connection::open(path_, how_);
+  if (!opened_) {
+    auto on = connection::open(path_, options_);
     if (!on) return std::move(on.error());
     auto made = std::make_unique<opened>(std::move(*on), damage_);
     if (!define_row_functions(made->on) || !made->find.prepare(made->on) ||
         !made->batches.prepare(made->on)) {
       return made->on.failure("preparing to read it");
     }
-    it_ = std::move(made);
+    opened_ = std::move(made);
   }
-  it_->find.names().forget();  // others may have been added since
+  opened_->find.names().forget();  // queues may have been added since
   return done{};
 }
 
 template <class Read>
-auto sqlite_reader::read(Read what) -> decltype(what(std::declval<opened&>())) {
+auto sqlite_reader::read(Read reads) -> decltype(reads(std::declval<opened&>())) {
   const std::shared_lock hold(*gate_);
   if (auto ready = open(); !ready) return std::move(ready.error());
-  return what(*it_);
+  return reads(*opened_);
 }
 
 result<std::optional<job>> sqlite_reader::get(job_id id) {

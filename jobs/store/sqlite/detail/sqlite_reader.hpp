@@ -1,6 +1,6 @@
 #pragma once
 
-// Looks at a store's file through a connection of its own, while another thread writes.
+// Reads a store's file through its own connection, while another thread writes.
 
 #include <memory>
 #include <string>
@@ -14,11 +14,11 @@
 
 namespace sluice::jobs::detail {
 
-// Opens at its first call, and again after a failure to do so: there is nobody earlier to tell.
+// Opens at its first call, and tries again after a failure: the constructor has no result.
 class sqlite_reader final : public store_reader {
  public:
-  // `gate` is held while it reads: the log is copied when nobody does.
-  sqlite_reader(std::string path, connection::how how, std::shared_ptr<shared_mutex> gate,
+  // Holds `gate` shared while it reads: checkpoints exclude readers.
+  sqlite_reader(std::string path, connection::options options, std::shared_ptr<shared_mutex> gate,
                 std::shared_ptr<damage_report> damage);
 
   result<std::optional<job>> get(job_id id) override;
@@ -36,15 +36,15 @@ class sqlite_reader final : public store_reader {
     batch_finder batches;
   };
   void_result open();
-  // Opens, and reads with what is there then.
+  // Opens if needed, and calls `reads`.
   template <class Read>
-  auto read(Read what) -> decltype(what(std::declval<opened&>()));
+  auto read(Read reads) -> decltype(reads(std::declval<opened&>()));
 
   std::string path_;
-  connection::how how_;
+  connection::options options_;
   std::shared_ptr<shared_mutex> gate_;
   std::shared_ptr<damage_report> damage_;
-  std::unique_ptr<opened> it_;  // its finders point to its connection
+  std::unique_ptr<opened> opened_;  // its finders refer to its connection
 };
 
 }  // namespace sluice::jobs::detail

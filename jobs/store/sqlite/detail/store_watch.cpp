@@ -32,12 +32,11 @@ void_result store_watch::check(connection& db, int log_pages) {
                                                              (frame_head_bytes + page_bytes_);
   const auto loss = files_.find_loss({log, log_bytes});
   if (!loss) return done{};
-  // Closing it would copy the log into the file and remove it: by its name, which may be another
-  // file's by now.
+  // A checkpoint on close would delete the log by its name, which may be another file by now.
   sqlite3_db_config(db.handle(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
   lost_ = error{error_code::corrupt,
-                *loss + " while the server had it open: nothing is taken or handed out any more. " +
-                    save_open_database(db) + ". Stop the server before anything else"};
+                *loss + " while the server had it open: the store rejects all further changes. " +
+                    "Stop the server first. " + save_open_database(db)};
   return *lost_;
 }
 
@@ -46,12 +45,12 @@ std::string store_watch::save_open_database(connection& db) {
   std::error_code failed;
   const std::filesystem::path folder = std::filesystem::path(db.path()).parent_path();
   if (!folder.empty()) std::filesystem::create_directories(folder, failed);
-  const std::string to = unused_name(db.path() + ".saved");
-  const auto not_saved = [&](const std::string& why) {
-    std::filesystem::remove(to, failed);
-    return "The stored jobs could not be saved (" + why + "): restore a backup";
+  const std::string copy_path = unused_name(db.path() + ".saved");
+  const auto not_saved = [&](const std::string& reason) {
+    std::filesystem::remove(copy_path, failed);
+    return "The stored jobs could not be saved (" + reason + "): restore a backup";
   };
-  auto copy = connection::open(to, {});
+  auto copy = connection::open(copy_path, {});
   if (!copy) return not_saved(copy.error().message);
   sqlite3_backup* const pages = sqlite3_backup_init(copy->handle(), "main", db.handle(), "main");
   if (pages == nullptr) return not_saved(sqlite3_errmsg(copy->handle()));
@@ -62,7 +61,7 @@ std::string store_watch::save_open_database(connection& db) {
   const bool is_sound = check.prepare(*copy, "PRAGMA quick_check(1)") &&
                         check.step() == SQLITE_ROW && check.view(0) == "ok";
   if (!is_sound) return not_saved("the copy is damaged");
-  return "The stored jobs were saved as " + to + ", to be used in the place of " + db.path();
+  return "The stored jobs were saved as " + copy_path + "; rename that file to " + db.path();
 }
 
 }  // namespace sluice::jobs::detail

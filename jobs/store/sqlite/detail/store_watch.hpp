@@ -1,9 +1,9 @@
 #pragma once
 
-// Notices that a store's files were deleted, replaced or cut, and saves the content of the open
-// ones.
+// Detects that a store's files were deleted, replaced or truncated, and saves the content of the
+// open files.
 //
-// Not thread-safe: it belongs to the thread of the connection.
+// Not thread-safe: used only by the thread of the connection.
 
 #include <optional>
 #include <string>
@@ -14,17 +14,17 @@
 
 namespace sluice::jobs::detail {
 
-// `wanted`, or with the first number from 2 on behind it that no file has.
+// Returns `wanted`, or `wanted` followed by the first number from 2 on for which no file exists.
 std::string unused_name(const std::string& wanted);
 
 class store_watch {
  public:
-  // The files as they are now are the right ones.
+  // Records the current files.
   void begin(connection& db, bool has_lock);
-  // `corrupt`, once: a file was deleted, replaced or cut short. The message says where a copy of
-  // the open database is. `log_pages`: how many frames are in the log.
+  // Fails once with `corrupt` if a file was deleted, replaced or truncated. The message names the
+  // copy of the open database. `log_pages`: the number of frames in the log.
   void_result check(connection& db, int log_pages);
-  // Why nothing may be written any more; none: all is well.
+  // The error of every further write; none: the files are in place.
   const std::optional<error>& lost() const noexcept { return lost_; }
 
  private:

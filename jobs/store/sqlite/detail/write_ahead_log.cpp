@@ -13,9 +13,8 @@
 namespace sluice::jobs::detail {
 namespace {
 
-// Zeros are added to the log's file so many at a time, when fewer than a piece of them are left:
-// more would show in how long a batch takes. A log that is shorter than that is left alone, as it
-// may stay so.
+// Zeros appended to the log's file at a time, when fewer than one piece is left: more would show in
+// the latency of a transaction. A shorter log is not extended, since it may stay short.
 constexpr sqlite3_int64 ahead_bytes = 256 << 10;
 constexpr std::array<char, 1 << 16> zeros{};
 constexpr sqlite3_int64 page_bytes_usual = 4096;
@@ -50,10 +49,10 @@ void write_ahead_log::begin() {
       &pages_);
 }
 
-// Nobody else writes meanwhile, and nothing is written but beyond the end: whatever a failure
-// leaves there, no frame is touched, and what is no frame is where SQLite stops to read.
+// Safe: the caller has the write lock, and only bytes beyond the end are written. A failure cannot
+// change a frame, and SQLite stops reading at the first invalid frame.
 void write_ahead_log::grow_ahead() noexcept {
-  if (synced_by_ != synced_by::batches) return;
+  if (synced_by_ != synced_by::commits) return;
   constexpr auto piece = static_cast<sqlite3_int64>(zeros.size());
   const sqlite3_int64 used = log_head_bytes + pages_ * (frame_head_bytes + page_bytes_usual);
   const sqlite3_int64 needed = used + piece;
@@ -62,17 +61,17 @@ void write_ahead_log::grow_ahead() noexcept {
   if (log == nullptr || log->pMethods->xFileSize(log, &file_bytes_) != SQLITE_OK) return;
   if (needed <= file_bytes_) return;
   for (const sqlite3_int64 until = needed + ahead_bytes; file_bytes_ < until;) {
-    // Up to a whole piece, so that no later one shares a block with it.
+    // Up to a multiple of the piece, so that later pieces are aligned to blocks.
     const auto bytes = static_cast<int>(piece - file_bytes_ % piece);
     const int rc = log->pMethods->xWrite(log, zeros.data(), bytes, file_bytes_);
-    // It was not to help at any price.
+    // After a failure it is not tried again: it is only an optimisation.
     file_bytes_ = rc == SQLITE_OK ? file_bytes_ + bytes : std::numeric_limits<sqlite3_int64>::max();
   }
 }
 
-void_result write_ahead_log::copy(int how) {
+void_result write_ahead_log::copy(int mode) {
   const std::lock_guard alone(*readers_);
-  // What is copied from the log must be safe in the log first.
+  // Pages must be safe in the log before they are copied from it.
   if (log_is_doubtful_) {
     if (auto written = write_log_again(); !written) return written;
   }
@@ -81,17 +80,17 @@ void_result write_ahead_log::copy(int how) {
   }
   int in_log = -1;
   int copied = -1;
-  const int rc = sqlite3_wal_checkpoint_v2(db_.handle(), nullptr, how, &in_log, &copied);
-  // Busy: somebody reads an old state. It will be copied another time.
+  const int rc = sqlite3_wal_checkpoint_v2(db_.handle(), nullptr, mode, &in_log, &copied);
+  // Busy: a reader uses an old snapshot. A later checkpoint copies the rest.
   if (rc == SQLITE_OK || (rc & 0xff) == SQLITE_BUSY || (rc & 0xff) == SQLITE_LOCKED) {
     if (in_log >= 0) copied_unsynced_ = copied < in_log ? copied : 0;
     return done{};
   }
-  error why = db_.failure("copying its log into it");
+  error failure = db_.failure("copying its log into it");
   file_is_doubtful_ = copied_unsynced_ > 0;
-  // The log is synced there too. Where batches sync it, it was already.
-  if (synced_by_ != synced_by::batches) log_is_doubtful_ = true;
-  return why;
+  // A checkpoint also syncs the log, unless commits have done so.
+  if (synced_by_ != synced_by::commits) log_is_doubtful_ = true;
+  return failure;
 }
 
 void_result write_ahead_log::flush() {
@@ -102,27 +101,27 @@ void_result write_ahead_log::flush() {
   return synced;
 }
 
-// The log or the file itself, if it is open.
-sqlite3_file* write_ahead_log::file(int which) {
+// Returns the log or the main file, if open, else null.
+sqlite3_file* write_ahead_log::file(int opcode) {
   sqlite3_file* found = nullptr;
-  const int rc = sqlite3_file_control(db_.handle(), "main", which, &found);
+  const int rc = sqlite3_file_control(db_.handle(), "main", opcode, &found);
   return rc == SQLITE_OK && found != nullptr && found->pMethods != nullptr ? found : nullptr;
 }
 
-void_result write_ahead_log::sync(sqlite3_file* it) {
-  if (it == nullptr) return done{};  // nothing was written since it was opened
-  const int rc = it->pMethods->xSync(it, SQLITE_SYNC_NORMAL);
+void_result write_ahead_log::sync(sqlite3_file* open_file) {
+  if (open_file == nullptr) return done{};  // no write since the open
+  const int rc = open_file->pMethods->xSync(open_file, SQLITE_SYNC_NORMAL);
   if (rc == SQLITE_OK) return done{};
   return sqlite_failure(db_.path(), "writing it to stable storage", rc, 0, sqlite3_errstr(rc));
 }
 
-// Written again, the same bytes are to be synced again.
+// Rewrites the same bytes, so that the system syncs them again.
 template <class Write>
-void_result write_ahead_log::write_again(Write what, sqlite3_file* synced) {
-  constexpr const char* doing = "writing again what was not synced";
+void_result write_ahead_log::write_again(Write writes, sqlite3_file* synced) {
+  constexpr const char* doing = "rewriting data that was not synced";
   // Excludes other writers.
   if (!db_.end_transaction() || !db_.exec("BEGIN IMMEDIATE")) return db_.failure(doing);
-  const int rc = what();
+  const int rc = writes();
   auto written = rc == SQLITE_OK
                      ? sync(synced)
                      : void_result(sqlite_failure(db_.path(), doing, rc, 0, sqlite3_errstr(rc)));
@@ -160,18 +159,18 @@ int write_ahead_log::copy_log_bytes() {
   return rc;
 }
 
-// The pages that SQLite takes for copied, each as the last of its frames among those has it.
+// Copies the pages that SQLite marks as copied, each from its last frame among them.
 int write_ahead_log::copy_pages() {
   sqlite3_file* const log = file(SQLITE_FCNTL_JOURNAL_POINTER);
-  sqlite3_file* const to = file(SQLITE_FCNTL_FILE_POINTER);
-  if (log == nullptr || to == nullptr) return SQLITE_IOERR;
+  sqlite3_file* const disk = file(SQLITE_FCNTL_FILE_POINTER);
+  if (log == nullptr || disk == nullptr) return SQLITE_IOERR;
   std::uint32_t page_bytes = 0;
   int rc = read_number(*log, at_page_size, page_bytes);
   if (page_bytes == 1) page_bytes = 65536;
   const auto frame = [&](int n) {
     return log_head_bytes + n * (frame_head_bytes + sqlite3_int64{page_bytes});
   };
-  std::map<std::uint32_t, int> last;  // of each page
+  std::map<std::uint32_t, int> last;  // the last frame of each page
   for (int n = 0; rc == SQLITE_OK && n < copied_unsynced_; ++n) {
     std::uint32_t page = 0;
     rc = read_number(*log, frame(n), page);
@@ -183,7 +182,7 @@ int write_ahead_log::copy_pages() {
     if (rc != SQLITE_OK) break;
     rc = log->pMethods->xRead(log, bytes.data(), count, frame(n) + frame_head_bytes);
     if (rc != SQLITE_OK) break;
-    rc = to->pMethods->xWrite(to, bytes.data(), count, (page - 1) * sqlite3_int64{page_bytes});
+    rc = disk->pMethods->xWrite(disk, bytes.data(), count, (page - 1) * sqlite3_int64{page_bytes});
   }
   return rc;
 }

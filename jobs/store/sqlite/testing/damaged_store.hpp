@@ -1,6 +1,6 @@
 #pragma once
 
-// A store on a file that a test damages: whole files, SQL beside the store, notices and problems.
+// A fixture with a store on a file that a test damages, with its notices and problems.
 
 #include <gtest/gtest.h>
 
@@ -43,9 +43,9 @@ class damaged_store : public ::testing::Test {
     return opened;
   }
   std::unique_ptr<store> open() {
-    auto it = must(try_open(path));
-    must(it->load());
-    return it;
+    auto db = must(try_open(path));
+    must(db->load());
+    return db;
   }
   void sql(const std::string& text) { ASSERT_EQ(raw_database(path).run(text), SQLITE_OK) << text; }
   bool has_notice(std::string_view part) const {

@@ -5,10 +5,10 @@
 
 namespace sluice::jobs::testing {
 
-std::size_t disk_file::read(void* to, std::size_t count, std::uint64_t offset) const noexcept {
+std::size_t disk_file::read(void* buffer, std::size_t count, std::uint64_t offset) const noexcept {
   if (offset >= seen_.size()) return 0;
   const auto there = std::min<std::uint64_t>(count, seen_.size() - offset);
-  std::memcpy(to, seen_.data() + offset, there);
+  std::memcpy(buffer, seen_.data() + offset, there);
   return there;
 }
 
@@ -34,13 +34,13 @@ void disk_file::truncate(std::uint64_t size) {
 }
 
 void disk_file::sync() {
-  // Only what is dirty: what a failed sync has made the system forget is not stored by a later one.
-  for (const auto& it : dirty_) {
-    stored_.resize(it.size);
-    const auto from = it.first_sector * sector_bytes;
+  // Stores only dirty sectors, without sectors that a failed sync has marked as written.
+  for (const auto& entry : dirty_) {
+    stored_.resize(entry.size);
+    const auto from = entry.first_sector * sector_bytes;
     if (from >= stored_.size()) continue;
-    const auto count = std::min<std::uint64_t>(it.sectors.size(), stored_.size() - from);
-    std::memcpy(stored_.data() + from, it.sectors.data(), count);
+    const auto count = std::min<std::uint64_t>(entry.sectors.size(), stored_.size() - from);
+    std::memcpy(stored_.data() + from, entry.sectors.data(), count);
   }
   dirty_.clear();
 }
@@ -52,32 +52,33 @@ void disk_file::revert_dirty() {
 
 void disk_file::corrupt(std::uint64_t offset, std::size_t count, random& chance) {
   for (auto at = offset; at < offset + count; ++at) {
-    const auto flip = static_cast<char>(1 + chance.below(255));  // never zero: it does change
+    const auto flip =
+        static_cast<char>(1 + chance.below(255));  // not zero, so that the byte changes
     if (at < seen_.size()) seen_[at] = static_cast<char>(seen_[at] ^ flip);
     if (at < stored_.size()) stored_[at] = static_cast<char>(stored_[at] ^ flip);
   }
 }
 
-// Puts together what is on the disk when the power comes back.
+// Builds the contents of the disk after a power cut.
 class disk_file::aftermath {
  public:
   aftermath(const disk_file& before, random& chance)
       : chance_(chance), size_(before.stored_.size()) {
     auto largest = before.stored_.size();
-    for (const auto& it : before.dirty_) largest = std::max<std::size_t>(largest, it.size);
+    for (const auto& entry : before.dirty_) largest = std::max<std::size_t>(largest, entry.size);
     bytes_ = before.stored_;
     bytes_.resize(sectors_of(largest) * sector_bytes);
     arrived_.assign(sectors_of(largest), false);
     std::fill_n(arrived_.begin(), sectors_of(before.stored_.size()), true);
   }
 
-  void apply(const operation& it) {
-    apply_sectors(it, [] { return true; });
-    size_ = it.size;
+  void apply(const operation& entry) {
+    apply_sectors(entry, [] { return true; });
+    size_ = entry.size;
   }
-  // Each sector with a probability of `percent`; the size is left to whoever calls.
-  void apply_torn(const operation& it, std::uint32_t percent) {
-    apply_sectors(it, [&] { return chance_.below(100) < percent; });
+  // Keeps each sector with a probability of `percent`; the caller chooses the size.
+  void apply_torn(const operation& entry, std::uint32_t percent) {
+    apply_sectors(entry, [&] { return chance_.below(100) < percent; });
   }
   void resize(std::uint64_t size) { size_ = size; }
 
@@ -92,19 +93,19 @@ class disk_file::aftermath {
 
  private:
   template <class Chosen>
-  void apply_sectors(const operation& it, Chosen chosen) {
-    const bool cuts_off = it.sectors.empty();
+  void apply_sectors(const operation& entry, Chosen chosen) {
+    const bool cuts_off = entry.sectors.empty();
     const auto end =
-        cuts_off ? arrived_.size() : it.first_sector + it.sectors.size() / sector_bytes;
-    for (auto sector = it.first_sector; sector < end; ++sector) {
+        cuts_off ? arrived_.size() : entry.first_sector + entry.sectors.size() / sector_bytes;
+    for (auto sector = entry.first_sector; sector < end; ++sector) {
       if (!chosen()) continue;
       const auto from = sector * sector_bytes;
       if (cuts_off) {
-        const auto kept = it.zero_from > from ? it.zero_from - from : 0;
+        const auto kept = entry.zero_from > from ? entry.zero_from - from : 0;
         std::memset(bytes_.data() + from + kept, 0, sector_bytes - kept);
       } else {
-        const auto at = (sector - it.first_sector) * sector_bytes;
-        std::memcpy(bytes_.data() + from, it.sectors.data() + at, sector_bytes);
+        const auto at = (sector - entry.first_sector) * sector_bytes;
+        std::memcpy(bytes_.data() + from, entry.sectors.data() + at, sector_bytes);
       }
       arrived_[sector] = true;
     }
@@ -122,21 +123,21 @@ class disk_file::aftermath {
   random& chance_;
   std::uint64_t size_;
   std::string bytes_;          // whole sectors
-  std::vector<bool> arrived_;  // by sector: something is known to have been stored there
+  std::vector<bool> arrived_;  // by sector: its contents were stored
 };
 
 disk_file disk_file::after_power_cut(random& chance) const {
   return after_power_cut(chance, static_cast<cut>(chance.below(4)));
 }
 
-disk_file disk_file::after_power_cut(random& chance, cut how) const {
+disk_file disk_file::after_power_cut(random& chance, cut kind) const {
   aftermath after(*this, chance);
   const auto operations = static_cast<std::uint32_t>(dirty_.size());
-  switch (how) {
+  switch (kind) {
     case cut::loses_all:
       break;
     case cut::keeps_all:
-      for (const auto& it : dirty_) after.apply(it);
+      for (const auto& entry : dirty_) after.apply(entry);
       break;
     case cut::keeps_a_start: {
       const auto whole = chance.below(operations + 1);
@@ -148,9 +149,9 @@ disk_file disk_file::after_power_cut(random& chance, cut how) const {
       break;
     }
     case cut::keeps_some: {
-      // Now nearly all arrives, now nearly nothing: a fixed half would make both rare.
+      // Varies from nearly all to nearly none: a fixed half would make both rare.
       const auto percent = 1 + chance.below(99);
-      for (const auto& it : dirty_) after.apply_torn(it, percent);
+      for (const auto& entry : dirty_) after.apply_torn(entry, percent);
       const auto size = chance.below(operations + 1);
       if (size > 0) after.resize(dirty_[size - 1].size);
       break;

@@ -16,20 +16,21 @@ std::string contents(const disk_file& file) {
   return bytes;
 }
 
-std::string after(const disk_file& file, cut how, std::uint64_t seed) {
+std::string after(const disk_file& file, cut kind, std::uint64_t seed) {
   random chance(seed);
-  return contents(file.after_power_cut(chance, how));
+  return contents(file.after_power_cut(chance, kind));
 }
 
-// Writes and truncates at random places, now and then a sync; gives what was synced last.
+// Writes and truncates at random offsets, with a sync now and then; returns the last synced
+// contents.
 std::string use(disk_file& file, random& chance, int operations) {
   std::string synced;
   for (int i = 0; i < operations; ++i) {
-    const auto what = chance.below(10);
-    if (what == 0) {
+    const auto action = chance.below(10);
+    if (action == 0) {
       file.sync();
       synced = contents(file);
-    } else if (what == 1) {
+    } else if (action == 1) {
       file.truncate(chance.below(6000));
     } else {
       file.write(std::string(1 + chance.below(2000), static_cast<char>('a' + chance.below(26))),
@@ -39,7 +40,7 @@ std::string use(disk_file& file, random& chance, int operations) {
   return synced;
 }
 
-TEST(disk_file_test, ReadsWhatWasWritten) {
+TEST(disk_file_test, ReadsReturnWrites) {
   disk_file file;
   file.write("hello", 3);
   EXPECT_EQ(contents(file), std::string("\0\0\0hello", 8));
@@ -50,7 +51,7 @@ TEST(disk_file_test, ReadsWhatWasWritten) {
   EXPECT_EQ(file.read(&beyond, 1, 5), 0U);
 }
 
-TEST(disk_file_test, APowerCutThatLosesAllLeavesTheLastSyncAndOneThatKeepsAllWhatWasSeen) {
+TEST(disk_file_test, APowerCutThatLosesAllLeavesTheLastSyncAndOneThatKeepsAllTheContents) {
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
     random chance(seed);
     disk_file file;
@@ -60,7 +61,7 @@ TEST(disk_file_test, APowerCutThatLosesAllLeavesTheLastSyncAndOneThatKeepsAllWha
   }
 }
 
-TEST(disk_file_test, NothingThatWasSyncedIsTouchedByAnyPowerCut) {
+TEST(disk_file_test, NoPowerCutChangesSyncedData) {
   for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
     random chance(seed);
     disk_file file;
@@ -71,7 +72,7 @@ TEST(disk_file_test, NothingThatWasSyncedIsTouchedByAnyPowerCut) {
   }
 }
 
-TEST(disk_file_test, AWriteIsTornAtSectorsAndNowhereElse) {
+TEST(disk_file_test, AWriteIsTornOnlyAtSectors) {
   disk_file file;
   file.write(std::string(4096, 'a'), 0);
   file.sync();
@@ -89,7 +90,7 @@ TEST(disk_file_test, AWriteIsTornAtSectorsAndNowhereElse) {
   EXPECT_GT(outcomes.size(), 50U);
 }
 
-TEST(disk_file_test, LaterWritesMayArriveWithoutEarlierOnes) {
+TEST(disk_file_test, LaterWritesMaySurviveWithoutEarlierWrites) {
   disk_file file;
   file.write(std::string(1024, 'a'), 0);
   file.sync();
@@ -103,7 +104,7 @@ TEST(disk_file_test, LaterWritesMayArriveWithoutEarlierOnes) {
   EXPECT_EQ(outcomes, (std::set<std::string>{"aa", "ba", "ac", "bc"}));
 }
 
-TEST(disk_file_test, AnInOrderDiskKeepsNoLaterWriteWithoutTheEarlierOnes) {
+TEST(disk_file_test, AnInOrderDiskKeepsNoLaterWriteWithoutTheEarlierWrites) {
   disk_file file;
   file.write(std::string(4096, 'a'), 0);
   file.sync();
@@ -118,7 +119,7 @@ TEST(disk_file_test, AnInOrderDiskKeepsNoLaterWriteWithoutTheEarlierOnes) {
   EXPECT_EQ(kept.size(), 9U);
 }
 
-TEST(disk_file_test, WhatAFailedSyncForgotIsSeenButNeverStored) {
+TEST(disk_file_test, DataThatAFailedSyncForgotIsReadButNeverStored) {
   disk_file file;
   file.write(std::string(512, 'a'), 0);
   file.sync();
@@ -132,7 +133,7 @@ TEST(disk_file_test, WhatAFailedSyncForgotIsSeenButNeverStored) {
   EXPECT_EQ(left[512], 'c');
 }
 
-TEST(disk_file_test, WhatAFailedSyncRevertedIsAsItWas) {
+TEST(disk_file_test, DataThatAFailedSyncRevertedHasItsOldContents) {
   disk_file file;
   file.write("old", 0);
   file.sync();
@@ -141,7 +142,7 @@ TEST(disk_file_test, WhatAFailedSyncRevertedIsAsItWas) {
   EXPECT_EQ(contents(file), "old");
 }
 
-TEST(disk_file_test, AGrownFileMayHoldJunkWhereNothingArrived) {
+TEST(disk_file_test, AGrownFileMayHaveJunkInUnwrittenSectors) {
   disk_file file;
   file.write(std::string(4096, 'a'), 0);
   bool junk = false;
@@ -152,7 +153,7 @@ TEST(disk_file_test, AGrownFileMayHoldJunkWhereNothingArrived) {
   EXPECT_TRUE(junk);
 }
 
-TEST(disk_file_test, TheSameSeedGivesTheSameCut) {
+TEST(disk_file_test, EqualSeedsGiveEqualCuts) {
   random chance(7);
   disk_file file;
   use(file, chance, 50);

@@ -30,14 +30,14 @@ faulty_disk::impl::~impl() {
   sqlite3_vfs_unregister(&vfs_);
 }
 
-// Numbers an event and says whether the power is still on after it.
-bool faulty_disk::impl::make_event(disk_event::op what, std::string_view file, std::uint64_t offset,
+// Numbers an event; returns true if the power is still on after it.
+bool faulty_disk::impl::make_event(disk_event::op type, std::string_view file, std::uint64_t offset,
                                    std::string_view bytes) {
-  events_.push_back({events_.size() + 1, what, std::string(file), offset,
+  events_.push_back({events_.size() + 1, type, std::string(file), offset,
                      options_.keep_bytes ? std::string(bytes) : std::string()});
   if (off_at_ && events_.size() >= *off_at_) {
     off_ = true;
-    events_.back().what = disk_event::op::failed;
+    events_.back().type = disk_event::op::failed;
   }
   return !off_;
 }
@@ -54,7 +54,7 @@ std::uint64_t faulty_disk::impl::used() const {
   return bytes;
 }
 
-std::uint64_t faulty_disk::impl::room() const {
+std::uint64_t faulty_disk::impl::free_bytes() const {
   if (!capacity_) return unlimited;
   const auto now = used();
   return now < *capacity_ ? *capacity_ - now : 0;
@@ -64,9 +64,9 @@ bool faulty_disk::impl::happens(double probability) {
   return probability > 0 && static_cast<double>(chance_.next() >> 11) * 0x1.0p-53 < probability;
 }
 
-void faulty_disk::impl::bind(entry& at, disk_node_ptr to) {
-  at.seen = to;
-  at.dirty.push_back(std::move(to));
+void faulty_disk::impl::bind(entry& at, disk_node_ptr node) {
+  at.seen = node;
+  at.dirty.push_back(std::move(node));
 }
 
 void faulty_disk::impl::sync_folder() {
@@ -80,7 +80,7 @@ int faulty_disk::impl::open(const char* name, int flags, disk_node_ptr& opened, 
   const std::lock_guard hold(mutex_);
   created = false;
   if (off_) return SQLITE_CANTOPEN;
-  if (name == nullptr) {  // a temporary file: nobody else sees it, nothing of it stays
+  if (name == nullptr) {  // a temporary file: private and not durable
     opened = std::make_shared<disk_node>();
     ++open_files_;
     return SQLITE_OK;
@@ -117,7 +117,7 @@ bool faulty_disk::impl::exists(std::string_view name) const {
          found->second.seen->data.size() > 0;
 }
 
-int faulty_disk::impl::read(disk_node& from, void* to, int count, std::int64_t offset) {
+int faulty_disk::impl::read(disk_node& from, void* buffer, int count, std::int64_t offset) {
   const std::lock_guard hold(mutex_);
   if (off_) return SQLITE_IOERR_READ;
   if (happens(read_errors_)) {
@@ -125,64 +125,65 @@ int faulty_disk::impl::read(disk_node& from, void* to, int count, std::int64_t o
     return SQLITE_IOERR_READ;
   }
   const auto wanted = static_cast<std::size_t>(count);
-  const auto got = from.data.read(to, wanted, static_cast<std::uint64_t>(offset));
+  const auto got = from.data.read(buffer, wanted, static_cast<std::uint64_t>(offset));
   if (got == wanted) return SQLITE_OK;
-  std::memset(static_cast<char*>(to) + got, 0, wanted - got);
+  std::memset(static_cast<char*>(buffer) + got, 0, wanted - got);
   return SQLITE_IOERR_SHORT_READ;
 }
 
-int faulty_disk::impl::write(disk_node& to, std::string_view bytes, std::int64_t offset) {
+int faulty_disk::impl::write(disk_node& node, std::string_view bytes, std::int64_t offset) {
   const std::lock_guard hold(mutex_);
   if (off_) return SQLITE_IOERR_WRITE;
   const auto at = static_cast<std::uint64_t>(offset);
   if (happens(short_writes_)) {
-    to.data.write(bytes.substr(0, chance_.below(static_cast<std::uint32_t>(bytes.size()))), at);
-    return fail(SQLITE_IOERR_WRITE, to.name, at);
+    node.data.write(bytes.substr(0, chance_.below(static_cast<std::uint32_t>(bytes.size()))), at);
+    return fail(SQLITE_IOERR_WRITE, node.name, at);
   }
   const auto end = at + bytes.size();
-  const auto growth = end > to.data.size() ? end - to.data.size() : 0;
-  if (const auto left = room(); growth > left) {
+  const auto growth = end > node.data.size() ? end - node.data.size() : 0;
+  if (const auto left = free_bytes(); growth > left) {
     const auto beyond = growth - left;
-    to.data.write(bytes.substr(0, bytes.size() - std::min<std::uint64_t>(beyond, bytes.size())),
-                  at);
-    return fail(SQLITE_FULL, to.name, at);
+    node.data.write(bytes.substr(0, bytes.size() - std::min<std::uint64_t>(beyond, bytes.size())),
+                    at);
+    return fail(SQLITE_FULL, node.name, at);
   }
-  to.data.write(bytes, at);
-  return make_event(disk_event::op::write, to.name, at, bytes) ? SQLITE_OK : SQLITE_IOERR_WRITE;
+  node.data.write(bytes, at);
+  return make_event(disk_event::op::write, node.name, at, bytes) ? SQLITE_OK : SQLITE_IOERR_WRITE;
 }
 
-int faulty_disk::impl::truncate(disk_node& it, std::int64_t size) {
+int faulty_disk::impl::truncate(disk_node& node, std::int64_t size) {
   const std::lock_guard hold(mutex_);
   if (off_) return SQLITE_IOERR_TRUNCATE;
-  const auto to = static_cast<std::uint64_t>(size);
-  it.data.truncate(to);
-  return make_event(disk_event::op::truncate, it.name, to) ? SQLITE_OK : SQLITE_IOERR_TRUNCATE;
+  const auto length = static_cast<std::uint64_t>(size);
+  node.data.truncate(length);
+  return make_event(disk_event::op::truncate, node.name, length) ? SQLITE_OK
+                                                                 : SQLITE_IOERR_TRUNCATE;
 }
 
-int faulty_disk::impl::sync(disk_node& it, bool with_folder) {
+int faulty_disk::impl::sync(disk_node& node, bool with_folder) {
   const std::lock_guard hold(mutex_);
   if (off_) return SQLITE_IOERR_FSYNC;
-  if (failing_syncs_ > 0 && (failing_file_.empty() || failing_file_ == it.name)) {
+  if (failing_syncs_ > 0 && (failing_file_.empty() || failing_file_ == node.name)) {
     --failing_syncs_;
-    if (after_failed_sync_ == failed_sync::forgets) it.data.forget_dirty();
-    if (after_failed_sync_ == failed_sync::reverts) it.data.revert_dirty();
-    return fail(SQLITE_IOERR_FSYNC, it.name, 0);
+    if (after_failed_sync_ == failed_sync::forgets) node.data.forget_dirty();
+    if (after_failed_sync_ == failed_sync::reverts) node.data.revert_dirty();
+    return fail(SQLITE_IOERR_FSYNC, node.name, 0);
   }
-  // When the power goes meanwhile, it has not been done.
-  if (!make_event(disk_event::op::sync, it.name)) return SQLITE_IOERR_FSYNC;
-  it.data.sync();
+  // If the power fails during the event, the operation is not done.
+  if (!make_event(disk_event::op::sync, node.name)) return SQLITE_IOERR_FSYNC;
+  node.data.sync();
   if (with_folder) sync_folder();
   ++syncs_;
   return SQLITE_OK;
 }
 
-std::int64_t faulty_disk::impl::size(const disk_node& it) const {
+std::int64_t faulty_disk::impl::size(const disk_node& node) const {
   const std::lock_guard hold(mutex_);
-  return static_cast<std::int64_t>(it.data.size());
+  return static_cast<std::int64_t>(node.data.size());
 }
 
 faulty_disk::faulty_disk(options o) : impl_(std::make_unique<impl>(o)) {}
-faulty_disk::faulty_disk(std::unique_ptr<impl> it) : impl_(std::move(it)) {}
+faulty_disk::faulty_disk(std::unique_ptr<impl> node) : impl_(std::move(node)) {}
 faulty_disk::~faulty_disk() = default;
 
 const std::string& faulty_disk::vfs() const noexcept {
@@ -243,9 +244,9 @@ void faulty_disk::free() {
   impl_->capacity_.reset();
 }
 
-std::uint64_t faulty_disk::room() const {
+std::uint64_t faulty_disk::free_bytes() const {
   const std::lock_guard hold(impl_->mutex_);
-  return impl_->room();
+  return impl_->free_bytes();
 }
 
 void faulty_disk::short_writes(double probability) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// The inside of faulty_disk: its folder and its faults (faulty_disk.cpp), and the face that SQLite
-// sees of it (faulty_disk_vfs.cpp).
+// The implementation of faulty_disk: its folder and its faults (faulty_disk.cpp), and its VFS for
+// SQLite (faulty_disk_vfs.cpp).
 
 #include <sqlite3.h>
 
@@ -22,8 +22,7 @@
 
 namespace sluice::jobs::testing {
 
-// A file with the locks on it and the memory that its users share. Those are the living program's:
-// a power cut leaves nothing of them.
+// A file with its locks and the memory shared by its users. A power cut discards locks and memory.
 struct disk_node {
   static constexpr std::size_t locks_max = SQLITE_SHM_NLOCK;
 
@@ -47,24 +46,24 @@ class faulty_disk::impl {
   explicit impl(options o);
   ~impl();
 
-  // For SQLite. Codes are SQLite's. Each takes the lock.
+  // Called by the VFS. Return SQLite's codes. Each takes the lock.
   int open(const char* name, int flags, disk_node_ptr& opened, bool& created);
   int remove(std::string_view name, bool sync_folder);
   // Returns false for an empty file, as SQLite's layer does for SQLITE_ACCESS_EXISTS.
   bool exists(std::string_view name) const;
-  int read(disk_node& from, void* to, int count, std::int64_t offset);
-  int write(disk_node& to, std::string_view bytes, std::int64_t offset);
-  int truncate(disk_node& it, std::int64_t size);
+  int read(disk_node& from, void* buffer, int count, std::int64_t offset);
+  int write(disk_node& node, std::string_view bytes, std::int64_t offset);
+  int truncate(disk_node& node, std::int64_t size);
   // Also syncs the folder if `with_folder`.
-  int sync(disk_node& it, bool with_folder);
+  int sync(disk_node& node, bool with_folder);
   int last_errno() const {
     const std::lock_guard hold(mutex_);
     return errno_;
   }
-  std::int64_t size(const disk_node& it) const;
+  std::int64_t size(const disk_node& node) const;
 
-  // What a name stands for: as the program sees it, as stored, and what it was made to stand for
-  // since the folder was synced. Null: no file.
+  // The files of a name: the visible one, the stable one, and all since the last sync of the
+  // folder. Null: no file.
   struct entry {
     disk_node_ptr seen;
     disk_node_ptr stored;
@@ -72,14 +71,14 @@ class faulty_disk::impl {
   };
 
   void register_vfs();
-  bool make_event(disk_event::op what, std::string_view file, std::uint64_t offset = 0,
+  bool make_event(disk_event::op type, std::string_view file, std::uint64_t offset = 0,
                   std::string_view bytes = {});
   int fail(int code, std::string_view file, std::uint64_t offset);
-  std::uint64_t room() const;
+  std::uint64_t free_bytes() const;
   std::uint64_t used() const;
   bool happens(double probability);
   void sync_folder();
-  void bind(entry& at, disk_node_ptr to);
+  void bind(entry& at, disk_node_ptr node);
 
   // Constant after construction.
   const options options_;

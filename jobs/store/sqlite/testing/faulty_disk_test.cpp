@@ -1,4 +1,4 @@
-// The disk by itself, with SQLite on it: what is safe survives, and what is not safe is found out.
+// The disk itself, under SQLite: synced data survives, and unsafe settings lose data.
 
 #include "jobs/store/sqlite/testing/faulty_disk.hpp"
 
@@ -25,37 +25,37 @@ struct setting {
   std::string synchronous = "FULL";
 };
 
-// Pairs of rows, a pair in a transaction, and every third time a checkpoint or a deletion.
+// Adds pairs of rows, a pair per transaction, with a checkpoint or a deletion every third time.
 class pairs {
  public:
-  pairs(const faulty_disk& on, const setting& how) : it_(on) {
-    it_.run("PRAGMA journal_mode=" + how.journal);
-    it_.run("PRAGMA synchronous=" + how.synchronous);
-    it_.run("PRAGMA wal_autocheckpoint=12");
-    it_.run("CREATE TABLE IF NOT EXISTS pair(n INTEGER, half INTEGER, data TEXT)");
+  pairs(const faulty_disk& on, const setting& mode) : db_(on) {
+    db_.run("PRAGMA journal_mode=" + mode.journal);
+    db_.run("PRAGMA synchronous=" + mode.synchronous);
+    db_.run("PRAGMA wal_autocheckpoint=12");
+    db_.run("CREATE TABLE IF NOT EXISTS pair(n INTEGER, half INTEGER, data TEXT)");
   }
 
   bool add(std::int64_t n) {
     const auto number = std::to_string(n);
     const auto data = "'" + std::string(300, static_cast<char>('a' + n % 26)) + "'";
-    return it_.run("BEGIN; INSERT INTO pair VALUES(" + number + ",1," + data +
+    return db_.run("BEGIN; INSERT INTO pair VALUES(" + number + ",1," + data +
                    "); INSERT INTO pair VALUES(" + number + ",2," + data + "); COMMIT") ==
            SQLITE_OK;
   }
-  void roll_back() { it_.run("ROLLBACK"); }
-  raw_database& database() { return it_; }
+  void roll_back() { db_.run("ROLLBACK"); }
+  raw_database& database() { return db_; }
 
  private:
-  raw_database it_;
+  raw_database db_;
 };
 
 struct verdict {
-  std::int64_t lost = 0;     // pairs that were committed and are not there
-  std::int64_t torn = 0;     // pairs of which one half is there
+  std::int64_t lost = 0;     // committed pairs that do not exist
+  std::int64_t torn = 0;     // pairs with only one half
   std::int64_t unsound = 0;  // SQLite finds the file damaged, or cannot read it
 };
 
-// Looks at what is left when `committed` pairs were, counted from 1.
+// Examines the database after `committed` pairs, counted from 1.
 void judge(const faulty_disk& left, std::int64_t committed, verdict& all) {
   raw_database found(left);
   if (!found.is_sound()) {
@@ -71,8 +71,8 @@ void judge(const faulty_disk& left, std::int64_t committed, verdict& all) {
   all.torn += std::max<std::int64_t>(halves, 0);
 }
 
-// The power goes at a random event of a run of commits; what is left is judged.
-verdict cut_power(int times, const setting& how, std::uint64_t seed) {
+// Cuts the power at a random event of a run of commits, and examines the result.
+verdict cut_power(int times, const setting& mode, std::uint64_t seed) {
   verdict all;
   std::int64_t commits = 0;
   random chance(seed);
@@ -81,7 +81,7 @@ verdict cut_power(int times, const setting& how, std::uint64_t seed) {
     std::int64_t committed = 0;
     {
       disk.power_off_after(1 + chance.below(250));
-      pairs run(disk, how);
+      pairs run(disk, mode);
       while (committed < 60 && run.add(committed + 1)) ++committed;
     }
     commits += committed;
@@ -103,7 +103,8 @@ TEST(faulty_disk_test, CommitsSurviveAThousandPowerCutsWithAWal) {
 }
 
 TEST(faulty_disk_test, CommitsSurviveAThousandPowerCutsWithAJournal) {
-  // In this mode a commit is the deletion of the journal, whose durability is the folder's: EXTRA.
+  // In this mode the deletion of the journal is the commit, which needs a sync of the folder:
+  // EXTRA.
   const auto found = cut_power(1000, {"DELETE", "EXTRA"}, 2);
   EXPECT_EQ(found.lost, 0);
   EXPECT_EQ(found.torn, 0);
@@ -123,7 +124,7 @@ TEST(faulty_disk_test, SyncingOnlyAtCheckpointsLosesCommitsButNeverHalves) {
   EXPECT_EQ(found.unsound, 0);
 }
 
-// Commits while something keeps going wrong and is retried, then the power goes.
+// Commits with repeated failures and retries, then cuts the power.
 template <class Trouble>
 verdict commit_through(Trouble trouble, int times, std::uint64_t seed) {
   verdict all;
@@ -145,8 +146,8 @@ verdict commit_through(Trouble trouble, int times, std::uint64_t seed) {
       faults += disk.faults();
       disk.power_off();
     }
-    // A commit that failed may have happened nevertheless: its number was used again, so a pair
-    // can be there twice, but never a half.
+    // A failed commit may be stored nevertheless: its number was used again, so a pair can exist
+    // twice, but never half of one.
     judge(*disk.power_cut(chance.next()), committed, all);
   }
   EXPECT_GT(faults, 0U);
@@ -176,7 +177,7 @@ INSTANTIATE_TEST_SUITE_P(faulty_disk, failing_syncs_test,
                                            failed_sync::reverts),
                          name_of);
 
-TEST(faulty_disk_test, ShortWritesFailTheCommitAndHarmNoOther) {
+TEST(faulty_disk_test, ShortWritesFailOnlyTheirCommit) {
   const auto found = commit_through(
       [](faulty_disk& disk, random& chance) { disk.short_writes(chance.below(2) * 0.1); }, 150, 7);
   EXPECT_EQ(found.lost, 0);
@@ -184,12 +185,12 @@ TEST(faulty_disk_test, ShortWritesFailTheCommitAndHarmNoOther) {
   EXPECT_EQ(found.unsound, 0);
 }
 
-TEST(faulty_disk_test, AFullDiskRefusesAndServesAgain) {
+TEST(faulty_disk_test, AFullDiskFailsWritesUntilSpaceIsFree) {
   faulty_disk disk;
   pairs run(disk, {});
   ASSERT_TRUE(run.add(1));
   disk.full_after(2000);
-  EXPECT_EQ(disk.room(), 2000U);
+  EXPECT_EQ(disk.free_bytes(), 2000U);
   EXPECT_EQ(run.database().run("INSERT INTO pair VALUES(2,1,'x')"), SQLITE_FULL);
   run.roll_back();
   EXPECT_EQ(run.database().number("SELECT count(*) FROM pair"), 2);
@@ -199,7 +200,7 @@ TEST(faulty_disk_test, AFullDiskRefusesAndServesAgain) {
   EXPECT_GT(disk.faults(), 0U);
 }
 
-TEST(faulty_disk_test, AReadErrorIsReportedAndPasses) {
+TEST(faulty_disk_test, AReadErrorIsReportedAndTransient) {
   faulty_disk disk;
   {
     pairs run(disk, {});
@@ -234,18 +235,18 @@ TEST(faulty_disk_test, ACommitReturnsAfterTheSyncOfItsBytes) {
     const auto returned = disk.now();
     const auto events = disk.events();
     const auto written = std::ranges::find_if(events, [&](const disk_event& e) {
-      return e.what == disk_event::op::write && e.bytes.find(token) != std::string::npos;
+      return e.type == disk_event::op::write && e.bytes.find(token) != std::string::npos;
     });
     ASSERT_NE(written, events.end());
     const auto synced = std::find_if(written, events.end(), [&](const disk_event& e) {
-      return e.what == disk_event::op::sync && e.file == written->file;
+      return e.type == disk_event::op::sync && e.file == written->file;
     });
     ASSERT_NE(synced, events.end());
     EXPECT_LE(synced->number, returned);
   }
 }
 
-TEST(faulty_disk_test, ThePowerGoesAtTheEventThatWasNamed) {
+TEST(faulty_disk_test, ThePowerFailsAtTheRequestedEvent) {
   faulty_disk disk;
   pairs run(disk, {});
   ASSERT_TRUE(run.add(1));
@@ -255,11 +256,11 @@ TEST(faulty_disk_test, ThePowerGoesAtTheEventThatWasNamed) {
   while (run.add(2)) continue;
   EXPECT_TRUE(disk.is_off());
   EXPECT_EQ(disk.now(), before + 3);
-  EXPECT_EQ(disk.events().back().what, disk_event::op::failed);
+  EXPECT_EQ(disk.events().back().type, disk_event::op::failed);
   EXPECT_NE(run.database().run("SELECT * FROM pair"), SQLITE_OK);
 }
 
-TEST(faulty_disk_test, AFolderThatWasNotSyncedMayForgetAFileOrRemember) {
+TEST(faulty_disk_test, AnUnsyncedFolderMayLoseOrKeepAFile) {
   bool there = false;
   bool gone = false;
   bool back = false;
@@ -284,7 +285,7 @@ TEST(faulty_disk_test, AFolderThatWasNotSyncedMayForgetAFileOrRemember) {
   EXPECT_TRUE(back);
 }
 
-// A file as SQLite opens it, without SQLite.
+// Opens a file like SQLite, without SQLite.
 class raw_file {
  public:
   raw_file(const std::string& vfs, std::string name, int flags)
@@ -424,7 +425,7 @@ TEST(faulty_disk_test, OneConnectionWritesWhileAnotherReads) {
   ASSERT_EQ(reader.run("BEGIN"), SQLITE_OK);
   EXPECT_EQ(reader.number("SELECT count(*) FROM pair"), 2);
   ASSERT_TRUE(writer.add(2));
-  EXPECT_EQ(reader.number("SELECT count(*) FROM pair"), 2);  // as it was when it began
+  EXPECT_EQ(reader.number("SELECT count(*) FROM pair"), 2);  // its snapshot
   ASSERT_EQ(reader.run("COMMIT"), SQLITE_OK);
   EXPECT_EQ(reader.number("SELECT count(*) FROM pair"), 4);
 
@@ -450,8 +451,7 @@ TEST(faulty_disk_test, AJournalExcludesReadersWhileItCommits) {
 TEST(faulty_disk_test, ThreadsShareIt) {
   faulty_disk disk;
   pairs writer(disk, {});
-  // A reader that meets the log's index in the middle of a change takes the writer's lock to read
-  // it.
+  // A reader that finds the log's index in the middle of a change takes the writer's lock.
   writer.database().run("PRAGMA busy_timeout=10000");
   constexpr int rounds = 200;
   atomic<bool> failed = false;
@@ -475,7 +475,7 @@ TEST(faulty_disk_test, ThreadsShareIt) {
   EXPECT_EQ(writer.database().number("SELECT count(*) FROM pair"), 2 * rounds);
 }
 
-TEST(faulty_disk_test, TheSameSeedGivesTheSameDisk) {
+TEST(faulty_disk_test, EqualSeedsGiveEqualDisks) {
   faulty_disk disk;
   pairs run(disk, {"WAL", "OFF"});
   for (int n = 1; n <= 30; ++n) ASSERT_TRUE(run.add(n));

@@ -1,5 +1,5 @@
-// What SQLite sees of a faulty_disk: the methods of a VFS and of its files, each a few lines from
-// C to faulty_disk::impl. Locks and shared memory are those of one process, on the heap.
+// The VFS of a faulty_disk and its files: each method forwards from C to faulty_disk::impl. Locks
+// and shared memory are those of one process, on the heap.
 
 #include <cstring>
 #include <new>
@@ -12,12 +12,12 @@ namespace {
 
 using disk = faulty_disk::impl;
 
-constexpr int sector_size = 4096;  // what SQLite's own layer says on Linux
+constexpr int sector_size = 4096;  // as SQLite's own layer on Linux
 constexpr int path_max = 1024;
 
-// What SQLite holds for an open file: made by xOpen in memory of SQLite's, ended by xClose.
+// SQLite's object of an open file: constructed by xOpen in memory of SQLite, destroyed by xClose.
 struct open_file {
-  sqlite3_file base;  // first: SQLite knows nothing else
+  sqlite3_file base;  // must be first: SQLite uses only this part
   disk* on;
   disk_node_ptr node;
   int lock = SQLITE_LOCK_NONE;
@@ -36,37 +36,37 @@ sqlite3_vfs* system_vfs() {
   return sqlite3_vfs_find("unix");
 }
 
-// Of a connection's locks on a database. The weaker ones are kept beneath the stronger.
+// The locks of a connection on a database. A stronger lock includes the weaker ones.
 void drop_strong_locks(open_file& me) {
-  auto& it = *me.node;
-  if (it.exclusive == &me) it.exclusive = nullptr;
-  if (it.pending == &me) it.pending = nullptr;
-  if (it.reserved == &me) it.reserved = nullptr;
+  auto& node = *me.node;
+  if (node.exclusive == &me) node.exclusive = nullptr;
+  if (node.pending == &me) node.pending = nullptr;
+  if (node.reserved == &me) node.reserved = nullptr;
 }
 
 int lock_file(sqlite3_file* file, int wanted) {
   auto& me = of(file);
   const std::lock_guard hold(me.on->mutex_);
-  auto& it = *me.node;
+  auto& node = *me.node;
   if (me.lock >= wanted) return SQLITE_OK;
   if (wanted == SQLITE_LOCK_SHARED) {
-    if (it.pending != nullptr || it.exclusive != nullptr) return SQLITE_BUSY;
-    ++it.shared;
+    if (node.pending != nullptr || node.exclusive != nullptr) return SQLITE_BUSY;
+    ++node.shared;
     me.lock = wanted;
     return SQLITE_OK;
   }
   check(me.lock >= SQLITE_LOCK_SHARED, "faulty_disk", "a shared lock before a stronger one");
-  if (it.reserved != nullptr && it.reserved != &me) return SQLITE_BUSY;
+  if (node.reserved != nullptr && node.reserved != &me) return SQLITE_BUSY;
   if (wanted == SQLITE_LOCK_RESERVED) {
-    it.reserved = &me;
+    node.reserved = &me;
     me.lock = wanted;
     return SQLITE_OK;
   }
-  if (it.pending != nullptr && it.pending != &me) return SQLITE_BUSY;
-  it.pending = &me;  // no new readers
+  if (node.pending != nullptr && node.pending != &me) return SQLITE_BUSY;
+  node.pending = &me;  // no new readers
   me.lock = SQLITE_LOCK_PENDING;
-  if (it.shared > 1) return SQLITE_BUSY;
-  it.exclusive = &me;
+  if (node.shared > 1) return SQLITE_BUSY;
+  node.exclusive = &me;
   me.lock = SQLITE_LOCK_EXCLUSIVE;
   return SQLITE_OK;
 }
@@ -91,25 +91,25 @@ int is_reserved(sqlite3_file* file, int* answer) {
 int map_shm(sqlite3_file* file, int region, int bytes, int extend, void volatile** at) {
   auto& me = of(file);
   const std::lock_guard hold(me.on->mutex_);
-  auto& it = *me.node;
+  auto& node = *me.node;
   if (!me.uses_shm) {
     me.uses_shm = true;
-    ++it.shm_users;
+    ++node.shm_users;
   }
   const auto index = static_cast<std::size_t>(region);
   *at = nullptr;
-  if (index >= it.regions.size() && extend == 0) return SQLITE_OK;
-  while (index >= it.regions.size()) {
-    it.regions.push_back(std::make_unique<char[]>(static_cast<std::size_t>(bytes)));
+  if (index >= node.regions.size() && extend == 0) return SQLITE_OK;
+  while (index >= node.regions.size()) {
+    node.regions.push_back(std::make_unique<char[]>(static_cast<std::size_t>(bytes)));
   }
-  *at = it.regions[index].get();
+  *at = node.regions[index].get();
   return SQLITE_OK;
 }
 
 int lock_shm(sqlite3_file* file, int first, int count, int flags) {
   auto& me = of(file);
   const std::lock_guard hold(me.on->mutex_);
-  auto& it = *me.node;
+  auto& node = *me.node;
   const auto from = static_cast<std::size_t>(first);
   const auto end = from + static_cast<std::size_t>(count);
   check(end <= disk_node::locks_max, "faulty_disk", "a lock of shared memory that exists");
@@ -117,22 +117,22 @@ int lock_shm(sqlite3_file* file, int first, int count, int flags) {
   if ((flags & SQLITE_SHM_UNLOCK) != 0) {
     for (auto i = from; i < end; ++i) {
       if (shared) {
-        if (it.shm_shared[i] > 0) --it.shm_shared[i];
-      } else if (it.shm_exclusive[i] == &me) {
-        it.shm_exclusive[i] = nullptr;
+        if (node.shm_shared[i] > 0) --node.shm_shared[i];
+      } else if (node.shm_exclusive[i] == &me) {
+        node.shm_exclusive[i] = nullptr;
       }
     }
     return SQLITE_OK;
   }
   for (auto i = from; i < end; ++i) {
-    if (it.shm_exclusive[i] != nullptr) return SQLITE_BUSY;
-    if (!shared && it.shm_shared[i] > 0) return SQLITE_BUSY;
+    if (node.shm_exclusive[i] != nullptr) return SQLITE_BUSY;
+    if (!shared && node.shm_shared[i] > 0) return SQLITE_BUSY;
   }
   for (auto i = from; i < end; ++i) {
     if (shared) {
-      ++it.shm_shared[i];
+      ++node.shm_shared[i];
     } else {
-      it.shm_exclusive[i] = &me;
+      node.shm_exclusive[i] = &me;
     }
   }
   return SQLITE_OK;
@@ -147,7 +147,7 @@ int unmap_shm(sqlite3_file* file, int) {
   const std::lock_guard hold(me.on->mutex_);
   if (!me.uses_shm) return SQLITE_OK;
   me.uses_shm = false;
-  // As when the last process lets go of the -shm file: the next one rebuilds it from the WAL.
+  // As after the last process closed the -shm file: the next one rebuilds it from the WAL.
   if (--me.node->shm_users == 0) me.node->regions.clear();
   return SQLITE_OK;
 }
@@ -163,8 +163,8 @@ int close_file(sqlite3_file* file) {
   return SQLITE_OK;
 }
 
-int read_file(sqlite3_file* file, void* to, int count, sqlite3_int64 offset) {
-  return of(file).on->read(*of(file).node, to, count, offset);
+int read_file(sqlite3_file* file, void* buffer, int count, sqlite3_int64 offset) {
+  return of(file).on->read(*of(file).node, buffer, count, offset);
 }
 int write_file(sqlite3_file* file, const void* from, int count, sqlite3_int64 offset) {
   const std::string_view bytes(static_cast<const char*>(from), static_cast<std::size_t>(count));
@@ -184,8 +184,8 @@ int size_file(sqlite3_file* file, sqlite3_int64* size) {
   return SQLITE_OK;
 }
 
-int control_file(sqlite3_file* file, int what, void* argument) {
-  if (what != SQLITE_FCNTL_PERSIST_WAL) return SQLITE_NOTFOUND;
+int control_file(sqlite3_file* file, int opcode, void* argument) {
+  if (opcode != SQLITE_FCNTL_PERSIST_WAL) return SQLITE_NOTFOUND;
   auto& value = *static_cast<int*>(argument);
   if (value >= 0) of(file).persist_wal = value != 0 ? 1 : 0;
   value = of(file).persist_wal;
@@ -195,7 +195,7 @@ int control_file(sqlite3_file* file, int what, void* argument) {
 int sector_size_of(sqlite3_file*) {
   return sector_size;
 }
-// As on Linux: a write leaves the bytes beside it alone, even when it is cut short.
+// As on Linux: a write does not change adjacent bytes, even if it is interrupted.
 int characteristics_of(sqlite3_file*) {
   return SQLITE_IOCAP_POWERSAFE_OVERWRITE;
 }
@@ -230,7 +230,7 @@ int open_on(sqlite3_vfs* vfs, const char* name, sqlite3_file* file, int flags, i
   if (code != SQLITE_OK) return code;
   auto* const made = new (file) open_file{{}, &of(vfs), std::move(node)};
   made->base.pMethods = &file_methods;
-  // As unixOpen does: the flags decide, not whether the file existed.
+  // As in unixOpen: the flags decide, not the existence of the file.
   constexpr int journals = SQLITE_OPEN_WAL | SQLITE_OPEN_MAIN_JOURNAL | SQLITE_OPEN_SUPER_JOURNAL;
   made->syncs_folder = (flags & SQLITE_OPEN_CREATE) != 0 && (flags & journals) != 0;
   if (flags_out != nullptr) *flags_out = flags;
@@ -246,15 +246,15 @@ int access_on(sqlite3_vfs* vfs, const char* name, int, int* answer) {
   return SQLITE_OK;
 }
 
-int full_name(sqlite3_vfs*, const char* name, int size, char* to) {
+int full_name(sqlite3_vfs*, const char* name, int size, char* result) {
   const auto length = std::strlen(name) + 1;
   if (length > static_cast<std::size_t>(size)) return SQLITE_CANTOPEN;
-  std::memcpy(to, name, length);
+  std::memcpy(result, name, length);
   return SQLITE_OK;
 }
 
-int randomness(sqlite3_vfs*, int count, char* to) {
-  return system_vfs()->xRandomness(system_vfs(), count, to);
+int randomness(sqlite3_vfs*, int count, char* buffer) {
+  return system_vfs()->xRandomness(system_vfs(), count, buffer);
 }
 int pause_for(sqlite3_vfs*, int microseconds) {
   return system_vfs()->xSleep(system_vfs(), microseconds);

@@ -1,6 +1,6 @@
 #pragma once
 
-// SQLite itself, without anything of ours between: on a disk for tests, or on a file.
+// A plain SQLite connection, on a disk for tests or on a file.
 
 #include <sqlite3.h>
 
@@ -16,27 +16,27 @@ class raw_database {
  public:
   explicit raw_database(const faulty_disk& on, const std::string& name = "raw.db") {
     constexpr int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
-    opened_ = sqlite3_open_v2(name.c_str(), &it_, flags, on.vfs().c_str());
+    opened_ = sqlite3_open_v2(name.c_str(), &db_, flags, on.vfs().c_str());
   }
-  // A file of the system's own disk.
+  // Opens a file of the system's disk.
   explicit raw_database(const std::string& path) {
     opened_ =
-        sqlite3_open_v2(path.c_str(), &it_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr);
+        sqlite3_open_v2(path.c_str(), &db_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr);
   }
   raw_database(const raw_database&) = delete;
   raw_database& operator=(const raw_database&) = delete;
-  ~raw_database() { sqlite3_close(it_); }
+  ~raw_database() { sqlite3_close(db_); }
 
-  // SQLite's code. Results are thrown away.
+  // Returns SQLite's code; discards results.
   int run(const std::string& sql) {
     return opened_ != SQLITE_OK ? opened_
-                                : sqlite3_exec(it_, sql.c_str(), nullptr, nullptr, nullptr);
+                                : sqlite3_exec(db_, sql.c_str(), nullptr, nullptr, nullptr);
   }
-  // The first column of the first row; none: there was no row, or it failed.
+  // Returns the first column of the first row; none without a row or after a failure.
   std::optional<std::string> text(const std::string& sql) {
     sqlite3_stmt* statement = nullptr;
     std::optional<std::string> answer;
-    if (sqlite3_prepare_v2(it_, sql.c_str(), -1, &statement, nullptr) == SQLITE_OK &&
+    if (sqlite3_prepare_v2(db_, sql.c_str(), -1, &statement, nullptr) == SQLITE_OK &&
         sqlite3_step(statement) == SQLITE_ROW) {
       const auto* const found = sqlite3_column_text(statement, 0);
       answer = found != nullptr ? reinterpret_cast<const char*>(found) : "";
@@ -51,7 +51,7 @@ class raw_database {
   bool is_sound() { return text("PRAGMA integrity_check") == "ok"; }
 
  private:
-  sqlite3* it_ = nullptr;
+  sqlite3* db_ = nullptr;
   int opened_ = SQLITE_OK;
 };
 

@@ -1,5 +1,5 @@
 // SQLite's write-ahead log on a disk that loses power: the change from a rollback journal to the
-// log, and the defect of SQLite 3.40 when part of a transaction is undone. Background:
+// log, and the defect of SQLite 3.40 after a partial rollback. Background:
 // docs/decisions/0018.
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ std::int64_t commit_rows(raw_database& db) {
 // the journal back, deletes it and uses the log. If the journal returns with the second cut, SQLite
 // rolls back again and truncates the file, although the log no longer holds the lost pages.
 TEST(sqlite_log_test, ARolledBackJournalDoesNotReturnOnceTheLogIsSynced) {
-  constexpr std::uint64_t events_max = 45;  // of the first life: up to a few rows
+  constexpr std::uint64_t events_max = 45;  // before the first cut: up to a few rows
   int cuts = 0;
   int lost = 0;
   int unsound = 0;
@@ -68,9 +68,9 @@ TEST(sqlite_log_test, ARolledBackJournalDoesNotReturnOnceTheLogIsSynced) {
   EXPECT_EQ(unsound, 0);
 }
 
-// ---- part of a transaction undone
+// ---- partial rollbacks
 
-// Selects that many pages' worth of rows.
+// Selects enough rows for this many pages.
 std::string large_rows(int count) {
   return " SELECT randomblob(3000) FROM (WITH RECURSIVE n(i) AS "
          "(SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT " +
@@ -78,7 +78,7 @@ std::string large_rows(int count) {
 }
 
 // Calls `undo_part` in a transaction, which then commits a row; another transaction commits a
-// second row. Returns how many of the two a power cut leaves.
+// second row. Returns the number of these rows after a power cut.
 template <class Undo>
 std::int64_t rows_left_after(Undo undo_part) {
   faulty_disk disk;
@@ -93,15 +93,14 @@ std::int64_t rows_left_after(Undo undo_part) {
   undo_part(db);
   run("INSERT INTO kept VALUES(1); COMMIT");
   run("INSERT INTO kept VALUES(2)");
-  EXPECT_EQ(db.number("SELECT count(*) FROM kept"), 2) << "as the connection sees it";
+  EXPECT_EQ(db.number("SELECT count(*) FROM kept"), 2) << "as read by the connection";
   const auto left = disk.power_cut(1);
   raw_database found(*left);
   EXPECT_TRUE(found.is_sound());
   return found.number("SELECT count(*) FROM kept");
 }
 
-// Spills pages of both tables into the log, writes those of `b` again in place, and undoes all
-// that.
+// Spills pages of both tables into the log, rewrites the pages of `b` in place, and rolls back.
 auto spill_then(const std::string& undo) {
   return [undo](raw_database& db) {
     EXPECT_EQ(db.run("SAVEPOINT part; INSERT INTO a" + large_rows(40) + "; INSERT INTO b" +
@@ -110,7 +109,7 @@ auto spill_then(const std::string& undo) {
   };
 }
 
-// The same in one statement, which fails at its 180th row and is undone by SQLite.
+// Does the same in one statement, which fails at its 180th row and is rolled back by SQLite.
 void fail_a_statement(raw_database& db) {
   EXPECT_EQ(db.run("INSERT INTO a" + large_rows(200)) & 0xff, SQLITE_CONSTRAINT);
 }

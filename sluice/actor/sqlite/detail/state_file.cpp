@@ -10,7 +10,7 @@ namespace {
 constexpr long long application = 0x536c4163;  // "SlAc"
 constexpr long long format = 1;
 
-// Blobs: a key is any bytes, and compares as such.
+// Blobs: a key is arbitrary bytes, and is compared as such.
 constexpr const char* make_tables = R"(
 BEGIN IMMEDIATE;
 CREATE TABLE actor_states (
@@ -35,11 +35,11 @@ std::string_view advice(int code) {
     case SQLITE_CORRUPT:
       return ": the file is damaged; restore a backup, or try the .recover command of sqlite3";
     case SQLITE_NOTADB:
-      return ": it is no SQLite database, or its beginning is damaged";
+      return ": it is not a SQLite database, or its header is damaged";
     case SQLITE_CANTOPEN:
     case SQLITE_READONLY:
     case SQLITE_PERM:
-      return ": look at its folder and at the permissions";
+      return ": check its folder and the permissions";
     default:
       return "";
   }
@@ -49,7 +49,7 @@ std::string_view advice(int code) {
 
 state_file::state_file(const std::string& path) : path_(path) {
   sqlite3* db = nullptr;
-  // No mutex: one thread at a time uses it.
+  // No mutex: the store uses it on one thread.
   const int rc = sqlite3_open_v2(
       path.c_str(), &db,
       SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE,
@@ -61,9 +61,9 @@ state_file::state_file(const std::string& path) : path_(path) {
       "PRAGMA trusted_schema = OFF; PRAGMA mmap_size = 0; PRAGMA temp_store = MEMORY;"
       "PRAGMA locking_mode = EXCLUSIVE;",
       "opening it");
-  look_at_format();
+  check_format();
   exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;", "opening it");
-  // The first write takes the lock, and keeps it: nobody else writes from here on.
+  // The first write takes the lock and keeps it: no other process can write from here on.
   exec("BEGIN IMMEDIATE; COMMIT;", "opening it");
   load_ = prepare("SELECT state FROM actor_states WHERE type = ? AND key = ?");
   save_ = prepare(
@@ -72,8 +72,8 @@ state_file::state_file(const std::string& path) : path_(path) {
   remove_ = prepare("DELETE FROM actor_states WHERE type = ? AND key = ?");
 }
 
-// Before anything is changed in it.
-void state_file::look_at_format() {
+// Must run before the file is changed.
+void state_file::check_format() {
   const long long id = number("PRAGMA application_id");
   const long long version = number("PRAGMA user_version");
   const long long tables = number("SELECT count(*) FROM sqlite_schema");
@@ -81,10 +81,10 @@ void state_file::look_at_format() {
     exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;", "making it");
     return exec(make_tables, "making it");
   }
-  if (id != application) refuse("it is a database of another program, and was left as it is");
+  if (id != application) refuse("it is a database of another program, and was not changed");
   if (version > format) {
     refuse("it was written by a newer version (format " + std::to_string(version) +
-           ", this one knows " + std::to_string(format) + "), and was left as it is");
+           ", this version reads " + std::to_string(format) + "), and was not changed");
   }
   if (version != format) refuse("it has an unknown format " + std::to_string(version));
 }
@@ -111,7 +111,7 @@ std::optional<std::string> state_file::load(std::string_view type, std::string_v
     const int size = sqlite3_column_bytes(load_.get(), 0);
     found.emplace(bytes == nullptr ? "" : bytes, static_cast<std::size_t>(size));
   }
-  // The same code again if the step has failed.
+  // Returns the code of the step again if that failed.
   const int reset = sqlite3_reset(load_.get());
   if (reset != SQLITE_OK || (rc != SQLITE_ROW && rc != SQLITE_DONE)) fail("reading a state");
   return found;
@@ -137,22 +137,22 @@ void state_file::exec(const char* sql, std::string_view doing) {
 }
 
 long long state_file::number(const char* sql) {
-  const statement asked = prepare(sql);
-  if (sqlite3_step(asked.get()) != SQLITE_ROW) fail("reading its format");
-  return sqlite3_column_int64(asked.get(), 0);
+  const statement query = prepare(sql);
+  if (sqlite3_step(query.get()) != SQLITE_ROW) fail("reading its format");
+  return sqlite3_column_int64(query.get(), 0);
 }
 
 state_file::statement state_file::prepare(const char* sql) {
-  sqlite3_stmt* made = nullptr;
-  if (sqlite3_prepare_v3(db_.get(), sql, -1, SQLITE_PREPARE_PERSISTENT, &made, nullptr) !=
+  sqlite3_stmt* prepared = nullptr;
+  if (sqlite3_prepare_v3(db_.get(), sql, -1, SQLITE_PREPARE_PERSISTENT, &prepared, nullptr) !=
       SQLITE_OK) {
     fail("reading its tables");
   }
-  return statement(made);
+  return statement(prepared);
 }
 
-// Not copied: the bytes outlive the step. Of nothing there may be no address, which SQLite would
-// take for NULL.
+// The bytes are not copied: they outlive the step. An empty view may have a null address, which
+// SQLite would store as NULL.
 void state_file::bind(const statement& s, int at, std::string_view bytes) {
   if (sqlite3_bind_blob64(s.get(), at, bytes.empty() ? "" : bytes.data(), bytes.size(),
                           SQLITE_STATIC) != SQLITE_OK) {

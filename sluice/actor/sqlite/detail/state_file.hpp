@@ -1,7 +1,8 @@
 #pragma once
 
 // The file of a sqlite_actor_store: one table of states by type and key. Every call throws
-// actor_store_error, which says what failed where. One thread at a time.
+// actor_store_error, whose text names the file, the failed operation and the reason. Not
+// thread-safe.
 
 #include <sqlite3.h>
 
@@ -14,7 +15,7 @@ namespace sluice::detail {
 
 class state_file {
  public:
-  // Opens it or makes it, and keeps every other process out.
+  // Opens or creates the file, and locks it against all other processes.
   explicit state_file(const std::string& path);
 
   const std::string& path() const noexcept { return path_; }
@@ -39,7 +40,7 @@ class state_file {
   statement prepare(const char* sql);
   void bind(const statement& s, int at, std::string_view bytes);
   void run(const statement& s, std::string_view doing);
-  void look_at_format();
+  void check_format();
   [[noreturn]] void fail(std::string_view doing) const;
   [[noreturn]] void refuse(const std::string& why) const;
 

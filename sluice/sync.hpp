@@ -1,0 +1,27 @@
+#pragma once
+
+// Locks, semaphores, conditions, barriers, latches, events, and values guarded by them.
+
+#include "sluice/sync/backoff.hpp"
+#include "sluice/sync/barrier.hpp"
+#include "sluice/sync/condition.hpp"
+#include "sluice/sync/counter.hpp"
+#include "sluice/sync/event.hpp"
+#include "sluice/sync/fair_mutex.hpp"
+#include "sluice/sync/guarded.hpp"
+#include "sluice/sync/histogram.hpp"
+#include "sluice/sync/latch.hpp"
+#include "sluice/sync/lazy.hpp"
+#include "sluice/sync/lock_all.hpp"
+#include "sluice/sync/lock_guard.hpp"
+#include "sluice/sync/mutex.hpp"
+#include "sluice/sync/named.hpp"
+#include "sluice/sync/on_done.hpp"
+#include "sluice/sync/semaphore.hpp"
+#include "sluice/sync/shared_mutex.hpp"
+#include "sluice/sync/snapshot.hpp"
+#include "sluice/sync/spin_lock.hpp"
+#include "sluice/sync/timed_lock_status.hpp"
+#include "sluice/sync/wait.hpp"
+#include "sluice/sync/wait_limits.hpp"
+#include "sluice/sync/waiter.hpp"
