@@ -130,9 +130,47 @@ TEST(IncludeRules, ObjectToDetailFromOutsideItsModule) {
   EXPECT_EQ(verdict("tests/stress/c.cpp", included, used), "tests/stress/c.cpp" + objection);
 }
 
-TEST(IncludeRules, ObjectToAnInternalHeaderThatNobodyIncludes) {
+TEST(IncludeRules, ShareTheDetailOfTheFoundationWithinTheLibrary) {
+  const layer_table layers("base ->\nhigh -> base\njobs/model -> high\n");
+  const auto verdict_of = [&](std::string path) {
+    const source_tree tree = {{"sluice/base/detail/b.hpp", ""},
+                              {std::move(path), "#include \"sluice/base/detail/b.hpp\"\n"}};
+    return check_includes(tree, layers).size();
+  };
+  EXPECT_EQ(verdict_of("sluice/high/a.hpp"), 0U);
+  EXPECT_EQ(verdict_of("tests/sim/a.cpp"), 0U);
+  EXPECT_EQ(verdict_of("jobs/model/a.hpp"), 1U);
+  EXPECT_EQ(verdict_of("examples/a.cpp"), 1U);
+  EXPECT_EQ(verdict_of("docs/snippets/a.cpp"), 1U);
+}
+
+TEST(IncludeRules, ObjectToAnUmbrellaThatLeavesAHeaderOut) {
+  const source_tree tree = {{"sluice/low.hpp", "#include \"sluice/low/a.hpp\"\n"},
+                            {"sluice/low/a.hpp", ""},
+                            {"sluice/low/b.hpp", ""},
+                            {"sluice/low/detail/c.hpp", ""},
+                            {"sluice/low/x_probe.hpp", ""},
+                            {"sluice/lower/a.hpp", ""}};
+  EXPECT_EQ(to_string(check_umbrellas(tree)),
+            "sluice/low.hpp:0: does not include sluice/low/b.hpp\n");
+}
+
+TEST(IncludeRules, ObjectToARightThatNoFileUses) {
+  const layer_table layers("low ->\nmiddle -> low, test:low, <boost>\n");
+  const source_tree unused = {{"sluice/middle/a.hpp", "#include <vector>\n"}};
+  EXPECT_EQ(to_string(check_rights(unused, layers)),
+            "cmake/layers.txt:2: no file of sluice/middle includes low: delete the right\n"
+            "cmake/layers.txt:2: no test of sluice/middle includes low: delete the right\n"
+            "cmake/layers.txt:2: no file of sluice/middle includes boost: delete the right\n");
+  const source_tree used = {
+      {"sluice/middle/a.hpp", "#include <boost/x.hpp>\n#include \"sluice/low/b.hpp\"\n"},
+      {"sluice/middle/a_test.cpp", "#include \"sluice/low/b.hpp\"\n"}};
+  EXPECT_EQ(to_string(check_rights(used, layers)), "");
+}
+
+TEST(IncludeRules, ObjectToAnInternalHeaderThatNoFileIncludes) {
   EXPECT_EQ(verdict("sluice/low/detail/b.hpp", "<vector>"),
-            "sluice/low/detail/b.hpp:0: nobody includes this internal header: delete it\n");
+            "sluice/low/detail/b.hpp:0: no file includes this internal header: delete it\n");
 }
 
 TEST(IncludeRules, ObjectToTestCodeInTheLibrary) {

@@ -19,7 +19,7 @@ layer_table::layer_table(std::string_view text) {
   for (std::size_t number = 1; std::getline(in, line); ++number) {
     if (line.starts_with('#')) continue;
     std::ranges::replace(line, ',', ' ');
-    while (in.peek() == ' ') {  // the row goes on
+    while (in.peek() == ' ') {  // a continuation of the row
       std::string more;
       std::getline(in, more);
       ++number;
@@ -35,6 +35,8 @@ layer_table::layer_table(std::string_view text) {
     while (words >> word) {
       if (word.starts_with('<') && word.ends_with('>')) {
         r.libraries.insert(word.substr(1, word.size() - 2));
+        rights_.push_back(
+            {r.module, word.substr(1, word.size() - 2), right::kind::library, number});
         continue;
       }
       constexpr std::string_view for_tests = "test:";
@@ -44,6 +46,8 @@ layer_table::layer_table(std::string_view text) {
       if (used == nullptr) refuse(number, "'" + word + "' has no row above this one");
       auto& uses = is_for_tests ? r.test_uses : r.uses;
       uses.insert(word);
+      rights_.push_back(
+          {r.module, word, is_for_tests ? right::kind::test : right::kind::module, number});
       uses.insert(used->uses.begin(), used->uses.end());
     }
     modules_.push_back(r.module);

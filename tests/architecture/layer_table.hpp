@@ -1,4 +1,4 @@
-// cmake/layers.txt as a value: which module may include which.
+// cmake/layers.txt as a value: the modules that each module may include.
 #pragma once
 
 #include <set>
@@ -10,8 +10,8 @@ namespace sluice::architecture {
 
 class layer_table {
  public:
-  // Throws std::invalid_argument, naming the line, when the text is not a table: a row that cannot
-  // be read, a module with two rows, or a row that names a module with no row above it.
+  // Throws std::invalid_argument with the line if the text is not a table: a row that cannot be
+  // read, a module with two rows, or a row that names a module with no row above it.
   explicit layer_table(std::string_view text);
 
   bool has(std::string_view module) const;
@@ -20,7 +20,7 @@ class layer_table {
   // Inherited rights included; a module may always include itself.
   bool may_include(std::string_view module, std::string_view other) const;
 
-  // What only the tests of a module may include, beside what the module may.
+  // Modules that only the tests of a module may include.
   bool tests_may_include(std::string_view module, std::string_view other) const;
 
   // Another library, by the folder that its headers are included from: "boost".
@@ -28,6 +28,15 @@ class layer_table {
 
   // For a message: "base, sync", or "nothing but itself".
   std::string allowed(std::string_view module) const;
+
+  // A right as the table states it, without the inherited ones.
+  struct right {
+    std::string module;
+    std::string target;  // a module, or a library's include folder
+    enum class kind { module, test, library } what;
+    std::size_t line;
+  };
+  const std::vector<right>& rights() const { return rights_; }
 
  private:
   struct row {
@@ -41,6 +50,7 @@ class layer_table {
 
   std::vector<row> rows_;
   std::vector<std::string> modules_;
+  std::vector<right> rights_;
 };
 
 }  // namespace sluice::architecture

@@ -5,6 +5,7 @@
 
 #include "tests/architecture/include_rules.hpp"
 #include "tests/architecture/source_tree.hpp"
+#include "tests/architecture/text_rules.hpp"
 #include "tests/architecture/tidy_rules.hpp"
 
 namespace sluice::architecture::repository_test {
@@ -30,7 +31,7 @@ void expect_none(const findings& found) {
   EXPECT_TRUE(found.empty()) << "findings:\n" << to_string(found);
 }
 
-// A walk that sees nothing objects to nothing.
+// A walk that sees no file finds nothing.
 TEST(Repository, IsSeenByTheRules) {
   EXPECT_NE(find("CMakeLists.txt"), nullptr);
   EXPECT_NE(find("scripts/setup"), nullptr);
@@ -49,6 +50,14 @@ TEST(Repository, IncludesOnlyWhatTheLayersAllow) {
   expect_none(check_includes(tree(), layers()));
 }
 
+TEST(Repository, HasEveryPublicHeaderInItsUmbrella) {
+  expect_none(check_umbrellas(tree()));
+}
+
+TEST(Repository, UsesEveryRightOfTheLayers) {
+  expect_none(check_rights(tree(), layers()));
+}
+
 TEST(Repository, HasTidyForm) {
   expect_none(check_form(tree()));
 }
@@ -59,6 +68,18 @@ TEST(Repository, HasFilesOfOneIdeaEach) {
 
 TEST(Repository, HasNothingLeftForLater) {
   expect_none(check_leftovers(tree()));
+}
+
+// Prints the counts of each module.
+TEST(Repository, KeepsItsTextWithinTheBudgets) {
+  const source_file* budgets = find("tests/architecture/text_budgets.txt");
+  ASSERT_NE(budgets, nullptr);
+  const text_table counts = count_text(tree());
+  for (const auto& [module, count] : counts) {
+    std::printf("%-20s %7zu words, %4zu indirect, %4zu pronouns as names\n", module.c_str(),
+                count.words, count.indirect, count.pronouns);
+  }
+  expect_none(check_text(counts, budgets->text));
 }
 
 TEST(Repository, ReachesTheSchedulerThroughTheSeamOnly) {
