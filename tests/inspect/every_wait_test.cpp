@@ -123,6 +123,26 @@ TEST_F(every_wait_test, ForAValueFromAnotherThread) {
   });
 }
 
+TEST_F(every_wait_test, OfASleepHasTheLineOfItsCaller) {
+  manual_clock time;
+  std::stop_source stop;
+  constexpr int line = __LINE__ + 2;
+  const auto body = [&]() -> task<> {
+    const status slept = co_await sleep_for(1h, time, stop.get_token());
+    EXPECT_EQ(slept, status::stopped);
+  };
+  std::jthread sleeper([&] { sync_wait(body()); });
+  std::string place;
+  eventually([&] {
+    for (const auto& w : inspect::waits()) {
+      if (w.on[0].text().starts_with("sleep") && w.at) place = inspect::to_string(*w.at);
+    }
+    return !place.empty();
+  });
+  EXPECT_NE(place.find("every_wait_test.cpp:" + std::to_string(line)), std::string::npos) << place;
+  stop.request_stop();
+}
+
 TEST_F(every_wait_test, ForAGuardedValue) {
   guarded<int> balance(named("balance"), 0);
   const ending at_the_end{*this};
